@@ -1,0 +1,153 @@
+"""Our GPT-2, with any positional method: read it top to bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, gelu, layer_norm, scaled_dot_product_attention
+
+from posviz import methods
+from posviz.config import ModelConfig
+from posviz.methods.base import PositionalMethod
+from posviz.models.attention import AttentionView
+
+BLOCK_BYTES = 64 * 2**20  # scores held at once when no gradient is wanted
+
+
+class Norm(nn.Module):
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(config.n_embd))
+        self.bias = nn.Parameter(torch.zeros(config.n_embd)) if config.norm_bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return layer_norm(x, self.weight.shape, self.weight, self.bias)
+
+
+class PositionParameters(nn.Module):
+    """A method's parameters under its own dotted names (`mlp.0.weight`), so that checkpoints read naturally."""
+
+    def __init__(self, method: PositionalMethod, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        for suffix, value in method.initial(generator).items():
+            *path, leaf = suffix.split(".")
+            place: nn.Module = self
+            for part in path:
+                if part not in dict(place.named_children()):
+                    place.add_module(part, nn.Module())
+                place = place.get_submodule(part)
+            if suffix in method.buffers:
+                place.register_buffer(leaf, value)
+            else:
+                place.register_parameter(leaf, nn.Parameter(value))
+
+    def values(self) -> Mapping[str, Tensor]:
+        return dict(self.named_parameters()) | dict(self.named_buffers())
+
+
+class Attention(nn.Module):
+    def __init__(self, config: ModelConfig, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.n_head, self.head_dim = config.n_head, config.head_dim
+        self.scale = config.head_dim**-0.5 if config.scale_scores else 1.0
+        self.method = methods.get(config.method)(config.n_head, config.n_embd, **config.method_options)
+        self.c_attn = nn.Linear(config.n_embd, 3 * config.n_embd, bias=config.bias)
+        self.c_proj = nn.Linear(config.n_embd, config.n_embd, bias=config.bias)
+        self.pos = PositionParameters(self.method, generator)
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values `[batch, head, position, dim]`."""
+        parts = self.c_attn(x).chunk(3, dim=-1)
+        q, k, v = (part.unflatten(-1, (self.n_head, self.head_dim)).transpose(1, 2) for part in parts)
+        return q, k, v
+
+    def view(self, x: Tensor) -> AttentionView:
+        q, k, _ = self.project(x)
+        return AttentionView(self.method, self.pos.values(), x, q, k, self.scale)
+
+    def forward(self, x: Float[Tensor, "batch position width"]) -> Float[Tensor, "batch position width"]:
+        q, k, v = self.project(x)
+        view = AttentionView(self.method, self.pos.values(), x, q, k, self.scale)
+        if self.method.additive:
+            y = torch.cat([view.attention(start, stop) @ v for start, stop in self._row_blocks(x)], dim=2)
+        else:
+            y = scaled_dot_product_attention(view.q_seen, view.k_seen, v, is_causal=True, scale=self.scale)
+        return self.c_proj(y.transpose(1, 2).flatten(2))
+
+    def _row_blocks(self, x: Tensor) -> list[tuple[int, int]]:
+        """All rows at once while training; without gradients, blocks that bound the memory at any length."""
+        batch, length, _ = x.shape
+        rows = length if torch.is_grad_enabled() else max(1, BLOCK_BYTES // (4 * batch * self.n_head * length))
+        return [(start, min(start + rows, length)) for start in range(0, length, rows)]
+
+
+class MLP(nn.Module):
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.c_fc = nn.Linear(config.n_embd, 4 * config.n_embd, bias=config.bias)
+        self.c_proj = nn.Linear(4 * config.n_embd, config.n_embd, bias=config.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.c_proj(gelu(self.c_fc(x), approximate="tanh"))
+
+
+class DecoderLayer(nn.Module):
+    def __init__(self, config: ModelConfig, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.ln_1 = Norm(config)
+        self.attn = Attention(config, generator)
+        self.ln_2 = Norm(config)
+        self.mlp = MLP(config)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+
+class GPT(nn.Module):
+    """A decoder whose names are those of GPT-2: `transformer.wte`, `transformer.h.0.attn.c_attn`, ..."""
+
+    def __init__(self, config: ModelConfig, seed: int = 0) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        self.config = config
+        self.transformer = nn.Module()
+        self.transformer.wte = nn.Embedding(config.vocab_size, config.n_embd)
+        if config.learned_positions:
+            self.transformer.wpe = nn.Embedding(config.block_size, config.n_embd)
+        self.transformer.h = nn.ModuleList(DecoderLayer(config, generator) for _ in range(config.n_layer))
+        self.transformer.ln_f = Norm(config)
+        self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
+        self.lm_head.weight = self.transformer.wte.weight
+        self._initialise(generator)
+
+    def _initialise(self, generator: torch.Generator) -> None:
+        """GPT-2's start: N(0, 0.02), smaller where a layer writes into the residual stream."""
+        for name, parameter in self.named_parameters():
+            if ".pos." in name or ".ln_" in name:
+                continue
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
+            else:
+                depth = (2 * self.config.n_layer) ** -0.5 if name.endswith("c_proj.weight") else 1.0
+                nn.init.normal_(parameter, std=0.02 * depth, generator=generator)
+
+    def hidden(self, ids: Int[Tensor, "batch position"]) -> Float[Tensor, "batch position width"]:
+        """The residual stream after the last layer, normed."""
+        x = self.transformer.wte(ids)
+        if self.config.learned_positions:
+            x = x + self.transformer.wpe.weight[: ids.shape[1]]
+        for layer in self.transformer.h:
+            x = layer(x)
+        return self.transformer.ln_f(x)
+
+    def forward(self, ids: Int[Tensor, "batch position"]) -> Float[Tensor, "batch position vocabulary"]:
+        return self.lm_head(self.hidden(ids))
+
+    def loss(self, ids: Int[Tensor, "batch position+1"]) -> Tensor:
+        """The mean cross-entropy of every token given those before it, in nats."""
+        logits = self(ids[:, :-1])
+        return cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten())
