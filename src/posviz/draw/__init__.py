@@ -1,0 +1,1 @@
+"""Figures of a stack of heads, in the look of the paper."""

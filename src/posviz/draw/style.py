@@ -1,0 +1,60 @@
+"""The look of the paper's figures: every number about it, and the settings of matplotlib that hold while drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+# Inches. Twelve heads are 3 x 4 tiles of 4 inches, a figure of 12 x 16; every other number of heads has the same tiles.
+TILE = 4.0
+PANEL_LEAST, PANEL_MOST = 2.7, 2.9  # the heatmap's longer side; room to choose a resolution that suits its cells
+LEFT = 0.44  # from the tile's edge to the heatmap: tick labels of the query axis
+TOP = 0.58  # from the tile's edge to the heatmap: the panel's title
+BAR_GAP, BAR_WIDTH = 0.08, 0.14
+TITLE_ABOVE, TITLE_LINE = 0.2, 0.28  # what a figure grows by for its title: once, and for each line of it
+FOOTER = 0.3  # what it grows by for the line below the panels
+
+DPI = 180  # at least; 512 cells then take 512 pixels in 2.84 inches
+
+# Points.
+TITLE_SIZE, PANEL_TITLE_SIZE, LABEL_SIZE, FOOTER_SIZE = 14.0, 11.0, 9.0, 8.0
+FRAME_WIDTH = 1.0  # half of it lies under the heatmap, so that the frame covers no cell
+CHARACTER_WIDTH = 0.62  # of a title's size, on the generous side: where a long title is broken
+
+MOST_TICKS = 6  # on each axis of a heatmap: 0, 100, ..., 500 for 512 positions
+FROM_THOUSANDS = 10_000  # axes that reach this far are labelled 5k, 10k, ...
+
+CMAP, DIVERGING_CMAP = "viridis", "RdBu_r"
+BLANK = "white"  # where a query may not look
+LOG_DECADES = 6  # a logarithmic scale reaches this far below the greatest value; what is less has the last colour
+LINEAR_SHARE = 0.01  # of the greatest magnitude: nearer to zero, a signed logarithmic scale is linear
+
+SETTINGS: dict[str, Any] = {
+    "font.family": ["DejaVu Sans"],  # comes with matplotlib, so a figure is the same everywhere
+    "font.size": LABEL_SIZE,
+    "axes.titlesize": PANEL_TITLE_SIZE,
+    "axes.titlepad": 5.0,
+    "axes.linewidth": FRAME_WIDTH,
+    # Numbers outside of this range share a power of ten above the bar: their labels would reach the next panel.
+    "axes.formatter.limits": (-3, 4),
+    "xtick.labelsize": LABEL_SIZE,
+    "ytick.labelsize": LABEL_SIZE,
+    "pdf.fonttype": 42,  # text as text, in a font that publishers accept
+    "svg.fonttype": "none",
+    "svg.hashsalt": "posviz",  # the same figure, the same bytes
+}
+
+_NOT_LOOKS = ("backend", "interactive", "toolbar", "webagg", "tk.", "docstring", "animation", "savefig.directory")
+
+
+@contextmanager
+def paper_style() -> Iterator[None]:
+    """matplotlib's defaults and `SETTINGS` inside the block, whatever the user's own settings are."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        current: Any = matplotlib.rcParams
+        defaults: Any = matplotlib.rcParamsDefault
+        current.update({key: defaults[key] for key in defaults if not key.startswith(_NOT_LOOKS)} | SETTINGS)
+        yield
