@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 REDUCED_TO = {"mean": "mean", "max": "greatest", "min": "least", "absmax": "value farthest from zero"}
+ABOVE = 10  # an image covers frame and ticks, which would otherwise cover half of the outermost cells
 REDUCED_TO_WHAT = "each cell is the {what} of {cell} x {cell} positions"
 
 
@@ -58,7 +59,7 @@ def reduction_note(stack: HeadStack) -> str:
 def _draw_panel(
     figure: Figure, layout: Layout, index: int, stack: HeadStack, cmap: Colormap, norm: Normalize | None
 ) -> None:
-    axes = figure.add_axes(layout.fraction(layout.panels[index]))
+    axes = _framed(figure, layout, layout.panels[index])
     values = stack.values[index]
     axes.set_title(f"Head {stack.heads[index]}")
     # Coloured here rather than by matplotlib, which would resample the values first and round them on the way.
@@ -69,11 +70,20 @@ def _draw_panel(
         extent=(-0.5, right - 0.5, down - 0.5, -0.5),
         aspect="auto",
         interpolation="none",  # in PDF and SVG one image of one pixel per cell
-        zorder=10,  # above frame and ticks, which would cover half of the outermost cells
+        zorder=ABOVE,
     )
     _label_positions(axes, stack)
     if norm is None:
-        axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center", zorder=11)
+        axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center", zorder=ABOVE)
+
+
+def _framed(figure: Figure, layout: Layout, box: Box, label: str = "") -> Axes:
+    """Axes with a frame of whole pixels around them: the inner half of its line is under the image."""
+    axes = figure.add_axes(layout.fraction(box), label=label)
+    axes.spines[:].set_visible(False)
+    pixels = max(1, round(style.FRAME_WIDTH * layout.dpi / 72))
+    axes.patch.set(edgecolor="black", linewidth=2 * pixels * 72 / layout.dpi, snap=False)
+    return axes
 
 
 def _label_positions(axes: Axes, stack: HeadStack) -> None:
@@ -85,13 +95,14 @@ def _label_positions(axes: Axes, stack: HeadStack) -> None:
 
 def _draw_bar(figure: Figure, layout: Layout, box: Box, cmap: Colormap, norm: Normalize) -> None:
     """A colour bar whose ticks and labels are those that matplotlib chooses for the range of values."""
-    bar = figure.add_axes(layout.fraction(box), label="<colorbar>")
+    bar = _framed(figure, layout, box, label="<colorbar>")
     bar.imshow(
         cmap(np.linspace(1, 0, cmap.N), bytes=True)[:, None],
         extent=(0, 1, 0, 1),
         transform=bar.transAxes,
         aspect="auto",
         interpolation="none",
+        zorder=ABOVE,
     )
     spread_like(norm, bar)
     bar.set_ylim(norm.vmin, norm.vmax)

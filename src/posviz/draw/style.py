@@ -8,10 +8,10 @@ from typing import Any
 
 # Inches. Twelve heads are 3 x 4 tiles of 4 inches, a figure of 12 x 16; every other number of heads has the same tiles.
 TILE = 4.0
-PANEL_LEAST, PANEL_MOST = 2.7, 2.9  # the heatmap's longer side; room to choose a resolution that suits its cells
-LEFT = 0.44  # from the tile's edge to the heatmap: tick labels of the query axis
+PANEL_LEAST, PANEL_MOST = 2.66, 2.86  # the heatmap's longer side; room to choose a resolution that suits its cells
+LEFT = 0.43  # from the tile's edge to the heatmap: tick labels of the query axis
 TOP = 0.58  # from the tile's edge to the heatmap: the panel's title
-BAR_GAP, BAR_WIDTH = 0.08, 0.14
+BAR_GAP, BAR_WIDTH = 0.07, 0.13
 TITLE_ABOVE, TITLE_LINE = 0.2, 0.28  # what a figure grows by for its title: once, and for each line of it
 FOOTER = 0.3  # what it grows by for the line below the panels
 
@@ -19,7 +19,8 @@ DPI = 180  # at least; 512 cells then take 512 pixels in 2.84 inches
 
 # Points.
 TITLE_SIZE, PANEL_TITLE_SIZE, LABEL_SIZE, FOOTER_SIZE = 14.0, 11.0, 9.0, 8.0
-FRAME_WIDTH = 1.0  # half of it lies under the heatmap, so that the frame covers no cell
+FRAME_WIDTH = 0.8  # around a heatmap, not on it
+TICK_SIZE = 3.0  # also the space between a tick and its label
 CHARACTER_WIDTH = 0.62  # of a title's size, on the generous side: where a long title is broken
 
 MOST_TICKS = 6  # on each axis of a heatmap: 0, 100, ..., 500 for 512 positions
@@ -35,11 +36,14 @@ SETTINGS: dict[str, Any] = {
     "font.size": LABEL_SIZE,
     "axes.titlesize": PANEL_TITLE_SIZE,
     "axes.titlepad": 5.0,
-    "axes.linewidth": FRAME_WIDTH,
     # Numbers outside of this range share a power of ten above the bar: their labels would reach the next panel.
     "axes.formatter.limits": (-3, 4),
     "xtick.labelsize": LABEL_SIZE,
     "ytick.labelsize": LABEL_SIZE,
+    "xtick.major.size": TICK_SIZE,
+    "ytick.major.size": TICK_SIZE,
+    "xtick.major.pad": TICK_SIZE,
+    "ytick.major.pad": TICK_SIZE,
     "pdf.fonttype": 42,  # text as text, in a font that publishers accept
     "svg.fonttype": "none",
     "svg.hashsalt": "posviz",  # the same figure, the same bytes
