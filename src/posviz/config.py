@@ -19,7 +19,7 @@ class ModelConfig:
     n_head: int
     n_embd: int
     vocab_size: int
-    block_size: int = 512  # the context it was trained with
+    block_size: int = 512  # the context it was trained with; 0 where nothing says
     bias: bool = True  # biases in the linear layers
     norm_bias: bool = True  # biases in the layer norms
     scale_scores: bool = True  # divide q.k by sqrt(head_dim); CABLE's own models do not
