@@ -89,3 +89,10 @@ def test_the_json_has_the_methods_own_names():
     assert data["log"]["p"] == pytest.approx(2, abs=1e-3)
     assert data["log"]["a"] == pytest.approx(0.5, abs=1e-3)
     assert set(data["linear"]) == {"slope", "intercept", "r2"}
+
+
+@pytest.mark.parametrize("law", [lambda d: 1 - 0.2 * d, lambda d: 2 - 0.7 * np.log1p(3 * d), lambda d: -0.3 * d**0.4])
+def test_the_best_curve_runs_through_the_values_it_was_fitted_to(law):
+    found = fit_of(law(AWAY))
+    far = np.array([-3, 0, 1, 40, 511])
+    assert found.curve(far) == pytest.approx(law(np.abs(far).astype(float)), abs=1e-4)

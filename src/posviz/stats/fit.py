@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Float32 values leave 1e-14 of the variance unexplained; closer than this, the simpler law is taken.
-TIE = 1e-9
+# A line is as good as a law with one more number unless that explains visibly more, or leaves much less.
+VISIBLE_GAIN, MUCH_LESS = 1e-3, 0.1
+ROUNDING = 1e-9  # of the variance: float32 values leave about 1e-14 unexplained, which is nothing
 FLOAT32 = float(np.finfo(np.float32).eps)  # what varies less than this, relative to its size, is constant
 POWERS = (0.01, 2.0)  # the powers that KERPLE allows
 GRID = 80
@@ -47,12 +48,22 @@ class Fit:
 
     @property
     def best(self) -> str:
-        """The law that explains most; the simpler where two explain the same."""
-        best, most = "linear", self.linear.r2
-        for name, law in (("log", self.log), ("power", self.power)):
-            if law is not None and law.r2 > most + TIE:
-                best, most = name, law.r2
-        return best
+        """The law that explains most; the line, where another explains no thousandth of the variance more than it
+        and leaves no less than a tenth of what it leaves."""
+        laws = {"log": self.log, "power": self.power}
+        fitted = {name: law.r2 for name, law in laws.items() if law is not None}
+        best = max(fitted, key=lambda name: fitted[name], default="linear")
+        left, line_left = 1 - fitted.get(best, 0.0), 1 - self.linear.r2
+        better = line_left - left > VISIBLE_GAIN or (line_left > ROUNDING and left < MUCH_LESS * line_left)
+        return best if better else "linear"
+
+    def curve(self, distance: np.ndarray) -> np.ndarray:
+        """The best law at these distances."""
+        away = np.abs(distance).astype(np.float64)
+        law = {"linear": self.linear, "log": self.log, "power": self.power}[self.best]
+        assert law is not None  # a law that was not fitted is never the best
+        shape = {"log": _log, "power": _power}.get(self.best)
+        return law.intercept - law.scale * (shape(away, law.shaped_by or 0.0) if shape else away)
 
     def to_json(self) -> dict[str, object]:
         """`slope` is ALiBi's m; `p` and `a` are KERPLE's."""

@@ -116,11 +116,12 @@ def _cell(row: Row, name: str) -> str:
     if name == "fit":
         return describe_fit(value)
     if isinstance(value, float):
-        return _number(value, name)
+        return format_number(value, name)
     return str(value)
 
 
-def _number(value: float, name: str) -> str:
+def format_number(value: float, name: str) -> str:
+    """A number with as many digits as its kind deserves."""
     if name == "uniformity":  # never rounded up: 1.0000 is said of a Toeplitz matrix alone
         return f"{math.floor((value + 1e-6) * 1e4) / 1e4:.4f}"
     if name in SHARES:
