@@ -19,9 +19,7 @@ def colour_map(look: Look) -> Colormap:
     """The colour map, with masked cells blank."""
     from matplotlib import colormaps
 
-    cmap = colormaps[look.cmap_name]  # a copy, ours to change
-    cmap.set_bad(style.BLANK)
-    return cmap
+    return colormaps[look.cmap_name].with_extremes(bad=style.BLANK)
 
 
 def norms(stack: HeadStack, look: Look) -> list[Normalize | None]:
@@ -46,18 +44,25 @@ def _least_positive(stack: HeadStack) -> np.ndarray:
 
 def _norm(low: float, high: float, positive: float, look: Look) -> Normalize:
     from matplotlib.colors import LogNorm, Normalize, SymLogNorm
-    from matplotlib.transforms import nonsingular
 
     if look.log and not look.diverging and low >= 0 and high > 0:
         bottom = max(low if low > 0 else min(positive, high), high * 10.0**-style.LOG_DECADES)
-        bottom, high = nonsingular(bottom, high, expander=0.1)
+        bottom, high = _apart(bottom, high)
         return LogNorm(bottom, high, clip=True)  # clipped, or a weight of 0 would look masked
     if look.diverging:
         low, high = -max(abs(low), abs(high)), max(abs(low), abs(high))
-    low, high = nonsingular(low, high, expander=0.1)  # a head of one value alone still has a bar
+    low, high = _apart(low, high)
     if look.log:
         return SymLogNorm(style.LINEAR_SHARE * max(abs(low), abs(high)), vmin=low, vmax=high, base=10)
     return Normalize(low, high)
+
+
+def _apart(low: float, high: float) -> tuple[float, float]:
+    """A range that is not empty: a head of one value alone still has a colour and a bar."""
+    if high - low > 1e-12 * max(abs(low), abs(high)):
+        return low, high
+    room = 0.1 * abs(high) or 0.1
+    return low - room, high + room
 
 
 def spread_like(norm: Normalize, bar: Axes) -> None:

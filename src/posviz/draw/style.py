@@ -8,14 +8,14 @@ from typing import Any
 
 # Inches. Twelve heads are 3 x 4 tiles of 4 inches, a figure of 12 x 16; every other number of heads has the same tiles.
 TILE = 4.0
-PANEL_LEAST, PANEL_MOST = 2.66, 2.86  # the heatmap's longer side; room to choose a resolution that suits its cells
-LEFT = 0.43  # from the tile's edge to the heatmap: tick labels of the query axis
-TOP = 0.58  # from the tile's edge to the heatmap: the panel's title
-BAR_GAP, BAR_WIDTH = 0.07, 0.13
+PANEL_LEAST, PANEL_MOST = 2.57, 2.77  # the heatmap's longer side; room to choose a resolution that suits its cells
+LEFT = 0.42  # from the tile's edge to the heatmap: tick labels of the query axis
+TOP = 0.62  # from the tile's edge to the heatmap: the panel's title
+BAR_GAP, BAR_WIDTH = 0.06, 0.12
 TITLE_ABOVE, TITLE_LINE = 0.2, 0.28  # what a figure grows by for its title: once, and for each line of it
 FOOTER = 0.3  # what it grows by for the line below the panels
 
-DPI = 180  # at least; 512 cells then take 512 pixels in 2.84 inches
+DPI = 185  # at least; 512 cells then take 512 pixels in 2.77 inches
 
 # Points.
 TITLE_SIZE, PANEL_TITLE_SIZE, LABEL_SIZE, FOOTER_SIZE = 14.0, 11.0, 9.0, 8.0
@@ -37,7 +37,7 @@ SETTINGS: dict[str, Any] = {
     "axes.titlesize": PANEL_TITLE_SIZE,
     "axes.titlepad": 5.0,
     # Numbers outside of this range share a power of ten above the bar: their labels would reach the next panel.
-    "axes.formatter.limits": (-3, 4),
+    "axes.formatter.limits": (-2, 4),
     "xtick.labelsize": LABEL_SIZE,
     "ytick.labelsize": LABEL_SIZE,
     "xtick.major.size": TICK_SIZE,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from posviz.errors import OutputError, unknown_name
 from posviz.outputs.atomic import probe, replacing
+from posviz.outputs.reasons import cannot_read
 from posviz.stack import HeadStack
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def read_recipe(path: Path) -> dict[str, Any]:
 
         recipe = from_text(import_module(f"{__name__}.{FIGURES[suffix]}").read(path))
     except OSError as error:
-        raise OutputError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from error
+        raise OutputError(cannot_read(path, error)) from error
     if recipe is None:
         raise OutputError(f"{path} carries no recipe; expected a figure that posviz made, with its metadata kept")
     return recipe

@@ -12,6 +12,7 @@ import numpy as np
 
 from posviz.errors import OutputError, PosvizError, unknown_name
 from posviz.outputs.atomic import replacing
+from posviz.outputs.reasons import cannot_read
 from posviz.outputs.recipes import plain
 from posviz.stack import HeadStack
 
@@ -51,7 +52,7 @@ def load_stack(path: Path) -> HeadStack:
     try:
         arrays = read(path)
     except OSError as error:
-        raise OutputError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from error
+        raise OutputError(cannot_read(path, error)) from error
     missing = [name for name in REQUIRED if name not in arrays]
     if missing:
         raise OutputError(f"{path} has no {', '.join(missing)}; expected a file made by posviz capture")

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from posviz.errors import OutputError
+from posviz.outputs.reasons import cannot_write
 
 
 @contextmanager
@@ -44,14 +45,3 @@ def probe(path: Path) -> None:
             pass
     except OSError as error:
         raise OutputError(cannot_write(path, error)) from error
-
-
-def cannot_write(path: Path, error: OSError) -> str:
-    """The line that says why a file could not be written, and what to do."""
-    if isinstance(error, IsADirectoryError):
-        return f"cannot write {path}: it is a folder; give the name of a file"
-    if isinstance(error, (NotADirectoryError, FileExistsError)):
-        return f"cannot write {path}: a part of its folder's path is a file; choose another folder"
-    if isinstance(error, PermissionError):
-        return f"cannot write {path}: no permission; choose another folder"
-    return f"cannot write {path}: {(error.strerror or str(error)).lower()}; choose another folder or make room"
