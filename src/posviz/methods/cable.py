@@ -24,10 +24,12 @@ class Cable(PositionalMethod):
         return {"h_attn.weight": weight, "h_attn.bias": torch.zeros(self.n_head)}
 
     def prepare(self, p: Mapping[str, Array], x: Array) -> Array:
+        import torch
         from torch.nn.functional import linear, softplus
 
-        steps = -softplus(linear(x, p["h_attn.weight"], p.get("h_attn.bias")))  # [batch, position, head]
-        return steps.cumsum(dim=1).transpose(1, 2)
+        raw = linear(x, p["h_attn.weight"], p.get("h_attn.bias"))  # [batch, position, head]
+        exact = raw.to(torch.promote_types(raw.dtype, torch.float32))  # a sum of hundreds of steps outgrows bfloat16
+        return -softplus(exact).cumsum(dim=1).transpose(1, 2)
 
     def bias(self, p: Mapping[str, Array], block: Block) -> Array:
         assert block.state is not None

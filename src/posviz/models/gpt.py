@@ -30,9 +30,9 @@ class Norm(nn.Module):
 class PositionParameters(nn.Module):
     """A method's parameters under its own dotted names (`mlp.0.weight`), so that checkpoints read naturally."""
 
-    def __init__(self, method: PositionalMethod, generator: torch.Generator | None = None) -> None:
+    def __init__(self, method: PositionalMethod, values: Mapping[str, Tensor]) -> None:
         super().__init__()
-        for suffix, value in method.initial(generator).items():
+        for suffix, value in values.items():
             *path, leaf = suffix.split(".")
             place: nn.Module = self
             for part in path:
@@ -49,14 +49,14 @@ class PositionParameters(nn.Module):
 
 
 class Attention(nn.Module):
-    def __init__(self, config: ModelConfig, generator: torch.Generator | None = None) -> None:
+    def __init__(self, config: ModelConfig, generator: torch.Generator | None) -> None:
         super().__init__()
         self.n_head, self.head_dim = config.n_head, config.head_dim
         self.scale = config.head_dim**-0.5 if config.scale_scores else 1.0
         self.method = methods.get(config.method)(config.n_head, config.n_embd, **config.method_options)
         self.c_attn = nn.Linear(config.n_embd, 3 * config.n_embd, bias=config.bias)
         self.c_proj = nn.Linear(config.n_embd, config.n_embd, bias=config.bias)
-        self.pos = PositionParameters(self.method, generator)
+        self.pos = PositionParameters(self.method, self.method.initial(generator))
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values `[batch, head, position, dim]`."""
@@ -95,7 +95,7 @@ class MLP(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    def __init__(self, config: ModelConfig, generator: torch.Generator | None = None) -> None:
+    def __init__(self, config: ModelConfig, generator: torch.Generator | None) -> None:
         super().__init__()
         self.ln_1 = Norm(config)
         self.attn = Attention(config, generator)
@@ -107,22 +107,38 @@ class DecoderLayer(nn.Module):
         return x + self.mlp(self.ln_2(x))
 
 
+class Decoder(nn.Module):
+    """Everything but the output head."""
+
+    def __init__(self, config: ModelConfig, generator: torch.Generator | None) -> None:
+        super().__init__()
+        self.wte = nn.Embedding(config.vocab_size, config.n_embd)
+        self.wpe = nn.Embedding(config.block_size, config.n_embd) if config.learned_positions else None
+        self.h = nn.ModuleList(DecoderLayer(config, generator) for _ in range(config.n_layer))
+        self.ln_f = Norm(config)
+
+    def forward(self, ids: Int[Tensor, "batch position"]) -> Float[Tensor, "batch position width"]:
+        x = self.wte(ids)
+        if self.wpe is not None:
+            x = x + self.wpe.weight[: ids.shape[1]]
+        for layer in self.h:
+            x = layer(x)
+        return self.ln_f(x)
+
+
 class GPT(nn.Module):
     """A decoder whose names are those of GPT-2: `transformer.wte`, `transformer.h.0.attn.c_attn`, ..."""
 
-    def __init__(self, config: ModelConfig, seed: int = 0) -> None:
+    def __init__(self, config: ModelConfig, seed: int | None = 0) -> None:
+        """Seeded at GPT-2's start; without a seed the weights are left to be filled in."""
         super().__init__()
-        generator = torch.Generator().manual_seed(seed)
+        generator = None if seed is None else torch.Generator().manual_seed(seed)
         self.config = config
-        self.transformer = nn.Module()
-        self.transformer.wte = nn.Embedding(config.vocab_size, config.n_embd)
-        if config.learned_positions:
-            self.transformer.wpe = nn.Embedding(config.block_size, config.n_embd)
-        self.transformer.h = nn.ModuleList(DecoderLayer(config, generator) for _ in range(config.n_layer))
-        self.transformer.ln_f = Norm(config)
+        self.transformer = Decoder(config, generator)
         self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
         self.lm_head.weight = self.transformer.wte.weight
-        self._initialise(generator)
+        if generator is not None:
+            self._initialise(generator)
 
     def _initialise(self, generator: torch.Generator) -> None:
         """GPT-2's start: N(0, 0.02), smaller where a layer writes into the residual stream."""
@@ -135,17 +151,26 @@ class GPT(nn.Module):
                 depth = (2 * self.config.n_layer) ** -0.5 if name.endswith("c_proj.weight") else 1.0
                 nn.init.normal_(parameter, std=0.02 * depth, generator=generator)
 
-    def hidden(self, ids: Int[Tensor, "batch position"]) -> Float[Tensor, "batch position width"]:
-        """The residual stream after the last layer, normed."""
-        x = self.transformer.wte(ids)
-        if self.config.learned_positions:
-            x = x + self.transformer.wpe.weight[: ids.shape[1]]
-        for layer in self.transformer.h:
-            x = layer(x)
-        return self.transformer.ln_f(x)
+    @classmethod
+    def from_state(cls, config: ModelConfig, state: Mapping[str, Tensor]) -> GPT:
+        """A model that holds these tensors themselves, no copies; what `state` leaves out cannot be run."""
+        with torch.device("meta"):
+            model = cls(config, seed=None)
+        for index in range(config.n_layer):
+            attention = model.layer(index).attn
+            prefix = f"transformer.h.{index}.attn.pos."
+            own = {name.removeprefix(prefix): t for name, t in state.items() if name.startswith(prefix)}
+            attention.pos = PositionParameters(attention.method, own)
+        model.load_state_dict(dict(state), strict=False, assign=True)
+        return model.eval().requires_grad_(False)
+
+    def layer(self, index: int) -> DecoderLayer:
+        found = self.transformer.h[index]
+        assert isinstance(found, DecoderLayer)
+        return found
 
     def forward(self, ids: Int[Tensor, "batch position"]) -> Float[Tensor, "batch position vocabulary"]:
-        return self.lm_head(self.hidden(ids))
+        return self.lm_head(self.transformer(ids))
 
     def loss(self, ids: Int[Tensor, "batch position+1"]) -> Tensor:
         """The mean cross-entropy of every token given those before it, in nats."""

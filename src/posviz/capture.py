@@ -1,0 +1,133 @@
+"""Model, sequence and layer in; a HeadStack out. Requests that share a model share its one run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from posviz import __version__
+from posviz.errors import MethodError, PosvizError, unknown_name
+from posviz.options import CaptureRequest, to_options
+from posviz.rows import QUANTITIES, Folding, fold
+from posviz.stack import HeadStack
+from posviz.subjects import Seen, Subject, is_bias_alone, layer_index, method_of, open_subject
+
+# What only decides which part of a run is shown; requests that differ in nothing else share the run.
+SHOWN = {"quantity", "layer", "heads", "mask", "reduce"}
+
+
+def capture(request: CaptureRequest) -> HeadStack:
+    """The stack that one request asks for."""
+    return Session([request]).stack(request)
+
+
+@dataclass
+class _Run:
+    subject: Subject
+    sequence: Any
+    seen: dict[int, Seen]
+    digest: Future[str | None]
+
+
+class Session:
+    """Several requests, each model opened once and run once over all the layers that are asked of it."""
+
+    def __init__(self, requests: Sequence[CaptureRequest]) -> None:
+        self.requests = list(requests)
+        self._runs: dict[tuple[Any, ...], _Run] = {}
+        self._hasher = ThreadPoolExecutor(1, thread_name_prefix="posviz-hash")
+
+    def stack(self, request: CaptureRequest) -> HeadStack:
+        """What this request asks for; it must be one of the session's."""
+        if request.quantity is not None and request.quantity not in QUANTITIES:
+            raise PosvizError(unknown_name("quantity", request.quantity, QUANTITIES))
+        if request.seq_len < 1:
+            raise PosvizError(f"seq-len is {request.seq_len}; expected 1 or more")
+        folding = Folding(mask=request.mask, reduce=request.reduce)
+        heads = request.head_numbers()
+        run = self._run(request)
+        index = layer_index(request.layer, run.subject.n_layers)
+        seen = run.seen[index]
+        quantity = request.quantity or ("bias" if seen.additive else "scores")
+        if quantity == "bias" and not seen.additive:
+            raise MethodError(
+                f"{seen.title} adds no bias to the scores; ask for --quantity scores, content or attention"
+            )
+        meta = self._meta(request, run, seen, quantity, index)
+        ids = None if run.sequence is None else run.sequence.ids
+        tokens = () if run.sequence is None else run.sequence.tokens
+        stack = fold(seen.rows, quantity, folding, heads=heads, token_ids=ids, tokens=tokens, meta=meta)
+        _check_finite(stack)
+        return stack
+
+    def _run(self, request: CaptureRequest) -> _Run:
+        key = run_key(request)
+        if key not in self._runs:
+            subject = open_subject(request)
+            digest = self._hasher.submit(subject.sha256)  # hashing needs no interpreter: it runs while we draw
+            sequence = subject.sequence(request)
+            alike = [r for r in self.requests if run_key(r) == key] or [request]
+            layers = {layer_index(r.layer, subject.n_layers) for r in alike if _valid(r, subject)}
+            layers.add(layer_index(request.layer, subject.n_layers))
+            self._runs[key] = _Run(subject, sequence, subject.see(sequence, sorted(layers), request), digest)
+        return self._runs[key]
+
+    def _meta(self, request: CaptureRequest, run: _Run, seen: Seen, quantity: str, index: int) -> dict[str, Any]:
+        notes = [*run.subject.notes, *seen.notes, *(run.sequence.notes if run.sequence is not None else ())]
+        return {
+            "posviz_version": __version__,
+            "method": seen.method,
+            "title": seen.title,
+            "quantity": quantity,
+            "layer": index + 1,
+            "n_layers": run.subject.n_layers,
+            "context": run.subject.context,
+            "seed": request.seed,
+            "source": run.subject.name,
+            "sha256": run.digest.result(),
+            "token_ids_sha256": None if run.sequence is None else _digest(run.sequence.ids),
+            "notes": notes,
+            "options": to_options(request),
+        }
+
+
+def run_key(request: CaptureRequest) -> tuple[Any, ...]:
+    """Requests with equal keys can share a run. A bias that needs no tokens is drawn without one, so it has its own."""
+    return (_alone(request), *(getattr(request, f.name) for f in fields(CaptureRequest) if f.name not in SHOWN))
+
+
+def _alone(request: CaptureRequest) -> bool:
+    if request.quantity not in (None, "bias") or request.model is not None:
+        return False
+    try:
+        return is_bias_alone(request, request.method or method_of(request))
+    except PosvizError:
+        return False  # opening it says what is wrong
+
+
+def _valid(request: CaptureRequest, subject: Subject) -> bool:
+    """Whether a neighbour's layer exists; if not, the error is its own to raise."""
+    return subject.n_layers is None or 0 < abs(request.layer) <= subject.n_layers
+
+
+def _digest(ids: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(ids, dtype="<i8").tobytes()).hexdigest()
+
+
+def _check_finite(stack: HeadStack) -> None:
+    """Refuse a stack with a head that has nothing to draw, or infinities: the weights are broken."""
+    broken = [
+        head
+        for head, (low, high) in zip(stack.heads, stack.limits(), strict=True)
+        if not np.isfinite([low, high]).all()
+    ]
+    if broken or np.isinf(stack.values).any():
+        raise PosvizError(
+            f"the {stack.meta['quantity']} of layer {stack.meta['layer']} of {stack.meta['source']} is not finite "
+            f"(heads {', '.join(map(str, broken)) or 'several'}); the weights may be damaged"
+        )

@@ -1,0 +1,67 @@
+"""Turns a request's fields into the options of a command."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from posviz.options import flag_of
+
+_TYPES: dict[str, Any] = {
+    "str": str,
+    "str | None": Optional[str],  # noqa: UP045  (Typer reads this spelling in every version)
+    "int": int,
+    "int | None": Optional[int],  # noqa: UP045
+    "float | None": Optional[float],  # noqa: UP045
+    "bool": bool,
+    "bool | None": Optional[bool],  # noqa: UP045
+    "Path | None": Optional[Path],  # noqa: UP045
+    "tuple[Path, ...]": list[Path],
+}
+
+_METAVARS = {"str": "TEXT", "int": "N", "float": "X", "Path": "FILE", "tuple[Path, ...]": "FILE"}
+
+
+def takes(cls: type[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options of request `cls`; it is called with the request first, then with its own options."""
+
+    def wrap(command: Callable[..., Any]) -> Callable[..., Any]:
+        own = [
+            p.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for p in list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+        ]
+        names = {f.name for f in fields(cls)}
+
+        def run(**said: Any) -> Any:
+            asked = {n: tuple(v or ()) if isinstance(v, list) else v for n, v in said.items() if n in names}
+            rest = {n: v for n, v in said.items() if n not in names}
+            return command(cls(**asked), **rest)
+
+        parameters = own + [_parameter(f) for f in fields(cls)]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        run.__doc__, run.__name__ = command.__doc__, command.__name__
+        return run
+
+    return wrap
+
+
+def _parameter(f: Any) -> inspect.Parameter:
+    default, flag = f.default, flag_of(f)
+    names = [f"--{flag}"] + ([f.metadata["short"]] if f.metadata["short"] else [])
+    if f.type == "bool | None" or (f.type == "bool" and default):
+        names = [f"--{flag}/--no-{flag}"]
+    shown = typer.Option(
+        *names,
+        help=f.metadata["help"],
+        show_default=default not in (None, False, True, ()),
+        metavar=_METAVARS.get(f.type.removesuffix(" | None")),
+    )
+    annotation = Annotated[_TYPES[f.type], shown]  # type: ignore[valid-type]
+    value = [] if default == () else default
+    return inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=annotation)

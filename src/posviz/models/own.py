@@ -1,0 +1,114 @@
+"""Running our own GPT up to the layers that are asked for, and no further."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from posviz import methods
+from posviz.checkpoint import Checkpoint, Resolved, load_state
+from posviz.models.attention import AttentionView
+from posviz.models.gpt import GPT
+from posviz.models.running import settings
+from posviz.options import CaptureRequest
+from posviz.rows import causal
+from posviz.sequence import Sequence, SequenceRequest, sample
+from posviz.subjects import Seen, Subject
+
+
+class _Reached(Exception):  # noqa: N818  (a signal, not an error)
+    """The last layer that was asked for has been seen; nothing after it need run."""
+
+
+class ViewRows:
+    """A row source over one layer's attention."""
+
+    def __init__(self, view: AttentionView) -> None:
+        self.view = view
+        self.n_head = view.q.shape[1]
+        self.seq_len = self.key_len = view.length
+
+    @torch.no_grad()
+    def rows(self, quantity: str, start: int, stop: int) -> np.ndarray:
+        block: Tensor = getattr(self.view, quantity)(start, stop)[0]
+        return block.to("cpu", torch.float32).numpy()
+
+    def visible(self, start: int, stop: int) -> np.ndarray:
+        return causal(start, stop, self.key_len)
+
+
+@torch.no_grad()
+def run(model: GPT, ids: np.ndarray, layers: Collection[int]) -> dict[int, ViewRows]:
+    """What the attention of each of these layers (from 0) sees on one sequence, in one pass."""
+    seen: dict[int, ViewRows] = {}
+    handles = []
+
+    def watch(index: int, attention: nn.Module) -> None:
+        def hook(_: nn.Module, inputs: tuple[Any, ...]) -> None:
+            seen[index] = ViewRows(model.layer(index).attn.view(inputs[0]))
+            if len(seen) == len(set(layers)):
+                raise _Reached
+
+        handles.append(attention.register_forward_pre_hook(hook))
+
+    for index in layers:
+        watch(index, model.layer(index).attn)
+    device = model.transformer.wte.weight.device
+    try:
+        model.transformer(torch.from_numpy(np.ascontiguousarray(ids, dtype=np.int64))[None].to(device))
+    except _Reached:
+        pass
+    finally:
+        for handle in handles:
+            handle.remove()
+    return seen
+
+
+class OwnSubject(Subject):
+    """A checkpoint of a GPT-2 with one of our methods, run by our own model."""
+
+    def __init__(self, checkpoint: Checkpoint, resolved: Resolved, request: CaptureRequest) -> None:
+        self.name, self.checkpoint = checkpoint.name, checkpoint
+        self.config = resolved.model_config()
+        self.n_layers = self.config.n_layer
+        self.context = self.config.block_size or None
+        self.notes = resolved.notes
+        self.method = methods.get(self.config.method)
+        self.device, self.dtype = settings(request)
+
+    def sha256(self) -> str:
+        return self.checkpoint.sha256()
+
+    def sequence(self, request: CaptureRequest) -> Sequence:
+        return sample(
+            SequenceRequest(
+                text=request.text,
+                text_file=request.text_file,
+                tokens_file=request.tokens,
+                seq_len=request.seq_len,
+                seed=request.seed,
+                tokenizer=request.tokenizer,
+                random_tokens=request.random_tokens,
+            ),
+            vocab_size=self.config.vocab_size,
+            block_size=self.context,
+            learned_positions=self.config.learned_positions,
+            tokenizer_hint=self.checkpoint.tokenizer,
+        )
+
+    def see(self, sequence: Sequence | None, layers: Collection[int], request: CaptureRequest) -> dict[int, Seen]:
+        assert sequence is not None
+        needed = max(layers) + 1
+        config = replace(self.config, n_layer=needed)
+        state = load_state(self.checkpoint, self.config, needed, sequence.ids)
+        model = GPT.from_state(config, {name: t.to(self.device, self.dtype) for name, t in state.items()})
+        title, additive = self.method.title, self.method.additive
+        return {
+            layer: Seen(rows, self.method.name, title, additive)
+            for layer, rows in run(model, sequence.ids, layers).items()
+        }

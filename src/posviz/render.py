@@ -1,0 +1,73 @@
+"""A render request in, figures on disk out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from posviz.errors import PosvizError
+from posviz.options import CaptureRequest, LookRequest, RenderRequest, parse_lengths
+from posviz.recipe import recipe_of
+from posviz.stack import HeadStack
+
+if TYPE_CHECKING:
+    from posviz.capture import Session
+
+
+def stacks_of(request: RenderRequest, session: Session | None = None) -> list[HeadStack]:
+    """What is to be drawn: a stored capture, or a new one; one stack for each length that is asked for."""
+    if request.from_file is not None:
+        return [_stored(request, request.from_file)]
+    from posviz.capture import Session
+
+    asked = [capture_part(request)]
+    if request.extrapolate is not None:
+        asked = [replace(asked[0], seq_len=length) for length in parse_lengths(request.extrapolate)]
+    session = session if session is not None and request.extrapolate is None else Session(asked)
+    return [session.stack(each) for each in asked]
+
+
+def write(request: RenderRequest, stacks: Sequence[HeadStack]) -> list[Path]:
+    """Draw the stacks into every file that the request names."""
+    from posviz import outputs
+    from posviz.draw.look import Look
+
+    look = Look(**{f.name: getattr(request, f.name) for f in fields(LookRequest)})
+    recipe = recipe_of("render", request, stacks[0])
+    paths = paths_of(request, stacks[0])
+    if request.extrapolate is None:
+        return outputs.save_all(stacks[0], look, paths, recipe)
+    from posviz.draw.extrapolate import draw_extrapolation
+
+    trained = stacks[0].meta.get("context")
+    figure = draw_extrapolation(stacks, trained, look)
+    return [outputs.save_figure(figure, path, recipe) for path in paths]
+
+
+def paths_of(request: RenderRequest, stack: HeadStack) -> list[Path]:
+    """Where the figure goes; `figures/METHOD-layerN.png` under the current folder if nothing was said."""
+    if request.out:
+        return list(request.out)
+    quantity = stack.meta.get("quantity")
+    usual = "bias" if stack.meta.get("method") != "rope" else "scores"
+    kind = f"-{quantity}" if quantity not in (None, usual) else ""
+    return [Path("figures") / f"{stack.meta.get('method', 'heads')}-layer{stack.meta.get('layer', 1)}{kind}.png"]
+
+
+def capture_part(request: CaptureRequest) -> CaptureRequest:
+    """The part of a request that decides the numbers."""
+    return CaptureRequest(**{f.name: getattr(request, f.name) for f in fields(CaptureRequest)})
+
+
+def _stored(request: RenderRequest, path: Path) -> HeadStack:
+    given = [f.name for f in fields(CaptureRequest) if f.name != "heads" and getattr(request, f.name) != f.default]
+    if given:
+        names = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise PosvizError(f"{names} cannot change a stored capture; leave out --from, or capture again")
+    from posviz.outputs.arrays import load_stack
+
+    stack = load_stack(path)
+    heads = request.head_numbers()
+    return stack if heads is None else stack.select(heads)
