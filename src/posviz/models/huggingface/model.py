@@ -1,0 +1,143 @@
+"""A transformers model opened for looking at: which layers it has, and what the attention of one of them sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from posviz.errors import CaptureError, SequenceError
+from posviz.models.huggingface import interface, recognise, rotation
+from posviz.models.huggingface.capture import HFCapture, notes_on
+from posviz.models.huggingface.layers import Layers
+from posviz.models.huggingface.verify import own_attention
+from posviz.models.huggingface.watch import Caught, Watch, again, run_until_caught
+from posviz.models.intercept import Interceptor
+from posviz.models.seen import SeenAttention
+
+CHECKED_ROWS = 4  # of every capture, computed once more by the model's own eager function
+
+
+@dataclass
+class HFModel:
+    """A model without its output head. Layers are counted from 0 here."""
+
+    name: str
+    model: Any  # transformers.PreTrainedModel
+    layers: Layers
+    stack: str | None  # "encoder", "decoder" or "cross"; None for a model of one stack
+    by_interface: bool  # whether its attention goes through transformers' own exchange
+    n_heads: int | None
+    vocab_size: int
+    context: int | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_layers(self) -> int:
+        return self.layers.count
+
+    @property
+    def position_table(self) -> str | None:
+        """The name of a table of absolute positions: a sequence cannot be longer than it."""
+        return recognise.position_table(self.model)
+
+    def method_of(self, layer: int) -> str:
+        """The positional method of a layer, from a run on a few tokens."""
+        return self.capture(np.arange(8) % self.vocab_size, layer).method
+
+    def capture(self, ids: np.ndarray, layer: int, *, raw: bool = False) -> HFCapture:
+        """What one layer's attention sees; `raw` shows a bias as it is stored, also where that misleads the eye."""
+        return self.captures(ids, [layer], raw=raw)[layer]
+
+    @torch.inference_mode()
+    def captures(self, ids: np.ndarray, layers: Iterable[int], *, raw: bool = False) -> dict[int, HFCapture]:
+        """Several layers in one run, which ends at the last of them."""
+        tokens = self.tokens(ids)
+        watches = {layer: self._watch(layer) for layer in layers}
+        run_until_caught(list(watches.values()), lambda: self.run(tokens), self.listening)
+        return {layer: self._captured(layer, watch.caught, ids, raw) for layer, watch in watches.items()}
+
+    def run(self, tokens: Tensor, **options: Any) -> Any:
+        """A forward pass. The two halves of an encoder-decoder model are given the same tokens."""
+        if self.stack is None:
+            return self.model(input_ids=tokens, **options)
+        if self.stack == "encoder":
+            return self.model.get_encoder()(input_ids=tokens, **options)
+        return self.model(input_ids=tokens, decoder_input_ids=tokens, **options)
+
+    @contextmanager
+    def listening(self, report: interface.Report) -> Iterator[None]:
+        """`report` hears of every attention call, by whichever way this model lets us listen."""
+        heard = interface.listening(report) if self.by_interface else Interceptor(lambda seen: report(seen, None))
+        with heard:
+            yield
+
+    def _watch(self, layer: int) -> Watch:
+        if not 0 <= layer < self.n_layers:
+            raise CaptureError(f"{self.name} has no layer {layer + 1}; it has layers 1 to {self.n_layers}")
+        return self.layers.watch(layer)
+
+    def tokens(self, ids: np.ndarray) -> Tensor:
+        """A batch of one, checked against the vocabulary and the position table."""
+        if ids.ndim != 1 or len(ids) == 0:
+            raise SequenceError(f"token ids of shape {ids.shape}; expected one row of them")
+        if int(ids.min()) < 0 or int(ids.max()) >= self.vocab_size:
+            wrong = int(ids.min()) if int(ids.min()) < 0 else int(ids.max())
+            raise SequenceError(f"token id {wrong} is not in {self.name}'s vocabulary of {self.vocab_size}")
+        if self.context is not None and len(ids) > self.context and self.position_table is not None:
+            raise SequenceError(
+                f"{len(ids)} tokens, but {self.name} has a table of {self.context} positions; use a shorter sequence"
+            )
+        return torch.from_numpy(np.ascontiguousarray(ids, dtype=np.int64))[None].to(self.model.device)
+
+    def _captured(self, layer: int, caught: Caught | None, ids: np.ndarray, raw: bool) -> HFCapture:
+        if caught is None:
+            raise CaptureError(
+                f"layer {layer + 1} of {self.name} made no attention call that could be seen; looked for transformers' "
+                "attention functions, scaled_dot_product_attention and a softmax over a product of queries and keys"
+            )
+        seen = replace(caught.seen, relative=not raw)
+        _check_finite(seen, f"layer {layer + 1} of {self.name}")
+        turned = rotation.plain(seen, caught.frame, caught.frame.module, self.listening)
+        if turned is not None:
+            seen.plain_q, seen.plain_k = turned
+        recognise.as_stripes(seen)
+        method = recognise.method_of(seen, self.model)
+        notes = [*notes_on(seen, method, self.position_table), *self._check(caught), *self._elsewhere(layer, caught, method)]
+        own = lambda: own_attention(self, ids, [layer])[layer]  # noqa: E731
+        return HFCapture(**vars(seen), method=method, notes=(*self.notes, *notes), own_weights=own)
+
+    def _elsewhere(self, layer: int, caught: Caught, method: str) -> list[str]:
+        """Where position is, if not in this layer: the nearest one that rotates, found by asking each."""
+        if method != "none" or self.layers.cross:
+            return []
+        frame = caught.frame
+        for other in sorted(range(self.n_layers), key=lambda index: abs(index - layer)):
+            module = self.layers.at(other, frame.name)
+            seen = None if module is None or other == layer else again(module, self.listening, frame.inputs)
+            if module is not None and seen is not None and rotation.plain(seen, frame, module, self.listening):
+                return [f"layer {layer + 1} carries no position; the nearest layer with RoPE is layer {other + 1}"]
+        return []
+
+    def _check(self, caught: Caught) -> list[str]:
+        """Whether the model's own eager function agrees on the last rows with what we make of its call."""
+        seen, call = caught.seen, caught.call
+        start, stop = max(0, seen.seq_len - CHECKED_ROWS), seen.seq_len
+        own = None if call is None else call.own_rows(seen, start, stop)
+        if own is None or own[1] is None:
+            return []
+        difference = float(np.abs(own[1][0].float().cpu().numpy() - seen.rows("attention", start, stop)).max())
+        if difference <= (1e-3 if own[1].dtype == torch.float32 else 5e-2):
+            return []
+        return [f"warning: attention recomputed from these scores differs from the model's own by {difference:.1g}"]
+
+
+def _check_finite(seen: SeenAttention, where: str) -> None:
+    parts = [part for part in (seen.q, seen.k) if part is not None]
+    if not all(bool(part.isfinite().all()) for part in parts):
+        raise CaptureError(f"{where}: its queries or keys are not finite; the weights are broken, or need dtype float32")
