@@ -99,8 +99,8 @@ def draw_batch(
 
 def groups(figures: Iterable[Figure]) -> list[list[Figure]]:
     """Figures that can share one run of one model, together."""
-    from posviz.capture import run_key
     from posviz.render import capture_part
+    from posviz.session import run_key
 
     found: dict[Any, list[Figure]] = {}
     for figure in figures:
@@ -112,8 +112,8 @@ def groups(figures: Iterable[Figure]) -> list[list[Figure]]:
 
 def capture_group(requests: Sequence[RenderRequest]) -> list[Any]:
     """The stacks of requests that share a run; a reason, as text, for each that cannot be had."""
-    from posviz.capture import Session
     from posviz.render import capture_part, stacks_of
+    from posviz.session import Session
 
     session = Session([capture_part(request) for request in requests if request.from_file is None])
     found: list[Any] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -82,6 +82,22 @@ class LookRequest:
 
 
 @dataclass(frozen=True)
+class InspectRequest(LookRequest, CaptureRequest):
+    """A close look at one layer's heads."""
+
+    from_file: Path | None = option(None, "Look at a stored capture (.npz) instead.", flag="from", group=FIGURE)
+    window: str | None = option(None, "Positions to show large, with their tokens, such as 200:240.", group=FIGURE)
+    out: tuple[Path, ...] = option((), "Figure of one head: png, pdf or svg; may repeat.", group=FIGURE, short="-o")
+
+
+@dataclass(frozen=True)
+class CompareRequest(LookRequest, CaptureRequest):
+    """The same layer of several models."""
+
+    out: tuple[Path, ...] = option((), "Figure: png, pdf or svg; gif with --steps.", group=FIGURE, short="-o")
+
+
+@dataclass(frozen=True)
 class RenderRequest(LookRequest, CaptureRequest):
     """A figure of a capture."""
 
@@ -119,12 +135,14 @@ def parse_lengths(text: str) -> tuple[int, ...]:
 
 
 def to_options(request: Any) -> dict[str, Any]:
-    """Everything that differs from its default, by option name, as JSON can hold it."""
+    """Everything that differs from its default, by option name, as JSON can hold it; paths no longer relative."""
     said: dict[str, Any] = {}
     for f in fields(request):
         value = getattr(request, f.name)
+        if f.name == "ckpt" and value is not None and Path(value).expanduser().exists():
+            value = Path(value)
         if value != f.default:
-            said[flag_of(f)] = [_plain(v) for v in value] if isinstance(value, tuple) else _plain(value)
+            said[flag_of(f)] = [plain_path(v) for v in value] if isinstance(value, tuple) else _plain(value)
     return said
 
 
@@ -146,23 +164,34 @@ def _typed(f: Any, value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Paths as text, with the home folder as `~`: a figure that goes to a reviewer should not name its author."""
-    if not isinstance(value, Path):
-        return value
-    home = Path.home()
-    return os.path.join("~", value.relative_to(home)) if value.is_relative_to(home) else str(value)
+    return plain_path(value) if isinstance(value, Path) else value
 
 
-def to_command(command: str, said: Mapping[str, Any], cls: type[Any] = RenderRequest) -> list[str]:
+def plain_path(path: Path) -> str:
+    """An absolute path, with the home folder as `~`: a figure that goes to a reviewer should not name its author."""
+    path, home = path.expanduser().absolute(), Path.home()
+    return os.path.join("~", path.relative_to(home)) if path.is_relative_to(home) else str(path)
+
+
+def parse_window(text: str) -> tuple[int, int]:
+    """`200:240` as two numbers."""
+    first, colon, last = text.partition(":")
+    try:
+        window = (int(first), int(last))
+    except ValueError:
+        window = (0, 0)
+    if not colon or window[0] >= window[1]:
+        raise PosvizError(f"window {text!r}; expected two positions with the smaller first, such as 200:240")
+    return window
+
+
+def to_command(command: str, said: Mapping[str, Any], arguments: Sequence[str] = ()) -> list[str]:
     """The options as the words of a command line."""
-    defaults = {flag_of(f): f.default for f in fields(cls)}
-    words = ["posviz", command]
+    words = ["posviz", command, *arguments]
     for name, value in said.items():
         if isinstance(value, bool):
             words.append(f"--{name}" if value else f"--no-{name}")
-        elif isinstance(value, (list, tuple)) and defaults.get(name) == ():
-            for each in value:
-                words += [f"--{name}", str(each)]
-        else:
-            words += [f"--{name}", str(value)]
+            continue
+        for each in value if isinstance(value, (list, tuple)) else [value]:
+            words += [f"--{name}", str(each)]
     return words

@@ -13,14 +13,14 @@ from posviz.recipe import recipe_of
 from posviz.stack import HeadStack
 
 if TYPE_CHECKING:
-    from posviz.capture import Session
+    from posviz.session import Session
 
 
 def stacks_of(request: RenderRequest, session: Session | None = None) -> list[HeadStack]:
     """What is to be drawn: a stored capture, or a new one; one stack for each length that is asked for."""
     if request.from_file is not None:
         return [_stored(request, request.from_file)]
-    from posviz.capture import Session
+    from posviz.session import Session
 
     asked = [capture_part(request)]
     if request.extrapolate is not None:
@@ -42,6 +42,8 @@ def write(request: RenderRequest, stacks: Sequence[HeadStack]) -> list[Path]:
     from posviz.draw.extrapolate import draw_extrapolation
 
     trained = stacks[0].meta.get("context")
+    if not isinstance(trained, int):
+        raise PosvizError("the model does not say the length it was trained with; give block_size in a --config file")
     figure = draw_extrapolation(stacks, trained, look)
     return [outputs.save_figure(figure, path, recipe) for path in paths]
 

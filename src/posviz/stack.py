@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from posviz.errors import PosvizError
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-@dataclass(frozen=True)
+    from posviz.stats import HeadStats
+
+
+@dataclass(frozen=True, repr=False)
 class HeadStack:
     """What each head of one layer sees: `values[head, query, key]`, NaN where a query may not look.
 
@@ -58,6 +64,52 @@ class HeadStack:
         high = np.where(finite, flat, -np.inf).max(axis=1)
         none = ~finite.any(axis=1)
         return np.where(none[:, None], np.nan, np.stack([low, high], axis=1)).astype(np.float32)
+
+    # -- for notebooks and scripts -------------------------------------------------------------------------------
+
+    def head(self, number: int) -> HeadStack:
+        """The stack of one head, numbered from 1."""
+        return self.select([number])
+
+    def draw(self, **look: Any) -> Figure:
+        """The grid of heatmaps; takes `scale`, `cmap`, `diverging`, `log`, `dpi` and `title`."""
+        from posviz.draw.grid import draw_grid
+        from posviz.draw.look import Look
+
+        return draw_grid(self, Look(**look))
+
+    def save(self, path: str | Path, **look: Any) -> Path:
+        """A figure (.png, .pdf, .svg, .html) or the numbers themselves (.npz, .safetensors), by suffix."""
+        from posviz import outputs
+        from posviz.draw.look import Look
+        from posviz.outputs.arrays import save_stack
+        from posviz.recipe import recipe_of_stack
+
+        path = Path(path)
+        if path.suffix in outputs.ARRAYS:
+            return save_stack(self, path)
+        return outputs.save(self, Look(**look), path, recipe_of_stack(self, look))
+
+    def stats(self) -> list[HeadStats]:
+        """What can be said of each head in numbers."""
+        from posviz.stats import head_stats
+
+        return head_stats(self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    def __repr__(self) -> str:
+        what = " ".join(str(self.meta[key]) for key in ("method", "quantity") if key in self.meta) or "values"
+        return f"<HeadStack: {what}, {len(self.heads)} heads, {self.seq_len} x {self.key_len} positions>"
+
+    def _repr_png_(self) -> bytes:
+        import io
+
+        buffer = io.BytesIO()
+        figure = self.draw()
+        figure.savefig(buffer, format="png", dpi=figure.dpi)
+        return buffer.getvalue()
 
     def select(self, heads: Iterable[int]) -> HeadStack:
         """The stack of these heads (numbered from 1), in this order."""

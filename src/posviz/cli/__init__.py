@@ -37,7 +37,8 @@ def _root(
     pass
 
 
-from posviz.cli import batch, capture, info, methods, render, train  # noqa: E402, F401  (each adds itself to `app`)
+# Each of these adds itself to `app`.
+from posviz.cli import batch, capture, compare, info, inspect, methods, recipe, render, train  # noqa: E402, F401
 
 
 def main() -> None:

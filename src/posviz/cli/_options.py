@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -27,22 +27,26 @@ _TYPES: dict[str, Any] = {
 _METAVARS = {"str": "TEXT", "int": "N", "float": "X", "Path": "FILE", "tuple[Path, ...]": "FILE"}
 
 
-def takes(cls: type[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the options of request `cls`; it is called with the request first, then with its own options."""
+def takes(cls: type[Any], without: Collection[str] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options of request `cls`; it is called with the request first, then with its own options.
+
+    Fields in `without` keep their defaults: they mean nothing to the command, or it has its own option for them.
+    """
 
     def wrap(command: Callable[..., Any]) -> Callable[..., Any]:
         own = [
             p.replace(kind=inspect.Parameter.KEYWORD_ONLY)
             for p in list(inspect.signature(command, eval_str=True).parameters.values())[1:]
         ]
-        names = {f.name for f in fields(cls)}
+        offered = [f for f in fields(cls) if f.name not in without]
+        names = {f.name for f in offered}
 
         def run(**said: Any) -> Any:
             asked = {n: tuple(v or ()) if isinstance(v, list) else v for n, v in said.items() if n in names}
             rest = {n: v for n, v in said.items() if n not in names}
             return command(cls(**asked), **rest)
 
-        parameters = own + [_parameter(f) for f in fields(cls)]
+        parameters = own + [_parameter(f) for f in offered]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in parameters}
         run.__doc__, run.__name__ = command.__doc__, command.__name__

@@ -24,11 +24,11 @@ def capture(
     The file holds values [head, query, key], the heads, the tokens, and where it all came from; `posviz render
     --from` draws it again without checkpoint or torch.
     """
-    from posviz.capture import capture as take
     from posviz.outputs import ARRAYS, can_write
     from posviz.outputs.arrays import save_stack
+    from posviz.session import Session
 
     can_write(out, ARRAYS)
-    stack = take(request)
+    stack = Session([request]).stack(request)
     note(stack, request)
     wrote([save_stack(stack, out)])

@@ -21,11 +21,6 @@ from posviz.subjects import Seen, Subject, is_bias_alone, layer_index, method_of
 SHOWN = {"quantity", "layer", "heads", "mask", "reduce"}
 
 
-def capture(request: CaptureRequest) -> HeadStack:
-    """The stack that one request asks for."""
-    return Session([request]).stack(request)
-
-
 @dataclass
 class _Run:
     subject: Subject
@@ -42,13 +37,13 @@ class Session:
         self._runs: dict[tuple[Any, ...], _Run] = {}
         self._hasher = ThreadPoolExecutor(1, thread_name_prefix="posviz-hash")
 
-    def stack(self, request: CaptureRequest) -> HeadStack:
-        """What this request asks for; it must be one of the session's."""
+    def stack(self, request: CaptureRequest, *, profile: bool = False) -> HeadStack:
+        """What this request asks for; with `profile`, a long sequence's mean over each distance is kept, too."""
         if request.quantity is not None and request.quantity not in QUANTITIES:
             raise PosvizError(unknown_name("quantity", request.quantity, QUANTITIES))
         if request.seq_len < 1:
             raise PosvizError(f"seq-len is {request.seq_len}; expected 1 or more")
-        folding = Folding(mask=request.mask, reduce=request.reduce)
+        folding = Folding(mask=request.mask, reduce=request.reduce, profile=profile)
         heads = request.head_numbers()
         run = self._run(request)
         index = layer_index(request.layer, run.subject.n_layers)
