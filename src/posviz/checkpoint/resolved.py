@@ -96,7 +96,7 @@ def resolve(checkpoint: Checkpoint, overrides: Overrides | None = None) -> Resol
     if checkpoint.is_transformers:
         raise CheckpointError(
             f"{checkpoint.path} is a transformers model ({checkpoint.config.get('model_type', 'of unknown type')}), "
-            "which its own code must run"
+            "which its own code must run; leave --method out"
         )
     config = {**checkpoint.config, **(overrides.config or {})}
     sizes = read_sizes(checkpoint, config)
@@ -124,7 +124,8 @@ def resolve(checkpoint: Checkpoint, overrides: Overrides | None = None) -> Resol
         method(n_head, facts.n_embd or 0, **options).check(located.shapes, f"a layer of {checkpoint.name}")
     if len(checkpoint.layers()) > 1 and locate(checkpoint, 1, method).shared:
         why += ", in the first layer only, which lends it to all"
-    return Resolved(facts, name, why, (*notes, *_scaling_notes(checkpoint, scaling)), tuple(missing), checkpoint)
+    notes += [*_replaced(checkpoint, method, overrides), *_scaling_notes(checkpoint, scaling)]
+    return Resolved(facts, name, why, tuple(notes), tuple(missing), checkpoint)
 
 
 def _method(
@@ -203,6 +204,15 @@ def _heads(
     if given is not None and known is not None and given != known:
         raise CheckpointError(f"--n-head is {given}, but {checkpoint.path} is of {known} heads; leave --n-head out")
     return known or given
+
+
+def _replaced(checkpoint: Checkpoint, method: type[PositionalMethod], overrides: Overrides) -> list[str]:
+    """What a person says against our own file, which knows: allowed, but not the model that was trained."""
+    if checkpoint.format != "posviz":
+        return []
+    trained = {**method.options, **read_options(method, checkpoint.config, Overrides())}
+    given = overrides.method_options()
+    return [f"{FLAGS[o]} {v} replaces the checkpoint's own {trained[o]}" for o, v in given.items() if v != trained[o]]
 
 
 def _scaling_notes(checkpoint: Checkpoint, scaling: bool | None) -> list[str]:

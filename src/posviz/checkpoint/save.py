@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,8 @@ def save_checkpoint(
     except (OSError, SafetensorError) as error:
         raise OutputError(f"cannot write {path}: {error}") from None
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # renamed already, or never begun
+            beside.unlink()
     return path
 
 
