@@ -63,6 +63,7 @@ class CaptureRequest:
     device_map: str | None = option(None, "auto: spread a large model over devices and disk.", group=RUNNING)
     dtype: str | None = option(None, "float32, bfloat16 or float16 to compute in.", group=RUNNING)
     threads: int | None = option(None, "CPU threads.", group=RUNNING)
+    verify: bool = option(False, "Check the captured scores against the model's own attention.", group=RUNNING)
 
     def head_numbers(self) -> tuple[int, ...] | None:
         """`1-4,7` as numbers, or None for all heads."""

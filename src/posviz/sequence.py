@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from posviz.errors import SequenceError
+from posviz.options import CaptureRequest
 from posviz.tokenizer import Tokenizer, find_tokenizer
 
 
@@ -24,6 +25,19 @@ class SequenceRequest:
     seed: int = 0
     tokenizer: str | None = None
     random_tokens: bool = False
+
+    @classmethod
+    def of(cls, request: CaptureRequest, tokenizer: str | None = None) -> SequenceRequest:
+        """What a capture is to run on; `tokenizer` where the model brings its own."""
+        return cls(
+            text=request.text,
+            text_file=request.text_file,
+            tokens_file=request.tokens,
+            seq_len=request.seq_len,
+            seed=request.seed,
+            tokenizer=tokenizer or request.tokenizer,
+            random_tokens=request.random_tokens,
+        )
 
 
 @dataclass(frozen=True)

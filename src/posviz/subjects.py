@@ -72,7 +72,7 @@ def open_subject(request: CaptureRequest) -> Subject:
     from posviz.checkpoint import open_checkpoint, resolve
 
     checkpoint = open_checkpoint(path)
-    if checkpoint.is_transformers and request.method is None:
+    if checkpoint.is_transformers:
         return _transformers(request)
     resolved = resolve(checkpoint, overrides(request))
     if is_bias_alone(request, resolved.method):
@@ -163,6 +163,11 @@ class BiasRows:
         return causal(start, stop, self.key_len)
 
 
+def _nothing_to_verify(request: CaptureRequest) -> None:
+    if request.verify:
+        raise PosvizError("a bias alone runs no attention to verify against; ask for --quantity scores or attention")
+
+
 class FormulaSubject(Subject):
     """A method without parameters needs no checkpoint."""
 
@@ -171,6 +176,7 @@ class FormulaSubject(Subject):
         self.method = method
 
     def see(self, sequence: Sequence | None, layers: Collection[int], request: CaptureRequest) -> dict[int, Seen]:
+        _nothing_to_verify(request)
         rows = BiasRows(self.method, {}, request.seq_len)
         return {layer: Seen(rows, self.method.name, self.method.title, True) for layer in layers}
 
@@ -190,6 +196,7 @@ class BiasSubject(Subject):
         return self.checkpoint.sha256()
 
     def see(self, sequence: Sequence | None, layers: Collection[int], request: CaptureRequest) -> dict[int, Seen]:
+        _nothing_to_verify(request)
         seen: dict[int, Seen] = {}
         for layer in layers:
             rows = BiasRows(self.method, self.resolved.parameters(layer), request.seq_len)

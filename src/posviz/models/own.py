@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
 from posviz import methods
 from posviz.checkpoint import Checkpoint, Resolved, load_state
+from posviz.errors import PosvizError
 from posviz.models.attention import AttentionView
-from posviz.models.gpt import GPT
+from posviz.models.gpt import GPT, Attention
 from posviz.models.running import settings
 from posviz.options import CaptureRequest
 from posviz.rows import causal
@@ -86,15 +88,7 @@ class OwnSubject(Subject):
 
     def sequence(self, request: CaptureRequest) -> Sequence:
         return sample(
-            SequenceRequest(
-                text=request.text,
-                text_file=request.text_file,
-                tokens_file=request.tokens,
-                seq_len=request.seq_len,
-                seed=request.seed,
-                tokenizer=request.tokenizer,
-                random_tokens=request.random_tokens,
-            ),
+            SequenceRequest.of(request),
             vocab_size=self.config.vocab_size,
             block_size=self.context,
             learned_positions=self.config.learned_positions,
@@ -107,8 +101,36 @@ class OwnSubject(Subject):
         config = replace(self.config, n_layer=needed)
         state = load_state(self.checkpoint, self.config, needed, sequence.ids)
         model = GPT.from_state(config, {name: t.to(self.device, self.dtype) for name, t in state.items()})
-        title, additive = self.method.title, self.method.additive
+        found = run(model, sequence.ids, layers)
         return {
-            layer: Seen(rows, self.method.name, title, additive)
-            for layer, rows in run(model, sequence.ids, layers).items()
+            layer: Seen(
+                rows,
+                self.method.name,
+                self.method.title,
+                self.method.additive,
+                (verified(model.layer(layer).attn, rows.view, layer),) if request.verify else (),
+            )
+            for layer, rows in found.items()
         }
+
+
+TOLERANCE = 1e-4
+
+
+@torch.no_grad()
+def verified(attention: Attention, view: AttentionView, layer: int) -> str:
+    """What torch's own attention makes of the same queries, keys and bias, against what our scores make."""
+    _, _, v = attention.project(view.x)
+    length = view.length
+    ours = view.attention(0, length) @ v
+    hidden = torch.ones(length, length, dtype=torch.bool, device=v.device).triu(1)
+    added = torch.zeros(length, length, device=v.device, dtype=v.dtype).masked_fill(hidden, float("-inf"))
+    if view.method.additive:
+        added = added + view.bias(0, length)
+    theirs = scaled_dot_product_attention(view.q_seen, view.k_seen, v, attn_mask=added, scale=view.scale)
+    difference = (ours - theirs).abs().max().item()
+    if not difference <= TOLERANCE:
+        raise PosvizError(
+            f"layer {layer + 1}: our attention and torch's differ by {difference:.1e}; expected {TOLERANCE:g}"
+        )
+    return f"verified: layer {layer + 1}'s attention and torch's own differ by at most {difference:.1e}"
