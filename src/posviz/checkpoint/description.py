@@ -6,9 +6,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from posviz.checkpoint.facts import whole
+from posviz.checkpoint.facts import read_sizes, whole
 from posviz.checkpoint.opened import Checkpoint
-from posviz.checkpoint.resolved import Resolved, resolve
+from posviz.checkpoint.resolved import resolve
 from posviz.errors import PosvizError
 
 
@@ -32,31 +32,32 @@ def describe(checkpoint: Checkpoint) -> dict[str, Any]:
 
 def _model(checkpoint: Checkpoint) -> dict[str, Any]:
     """The method and the model's sizes, or why they are not known."""
-    known: Resolved | None = None
     try:
         known = resolve(checkpoint)
-        why = known.why
     except PosvizError as error:
-        why = str(error)
-    facts = known.config if known else None
-    heads = facts.n_head if facts else _said(checkpoint, "n_head")
+        sizes = _sizes(checkpoint)
+        return {"method": None, "why": str(error), "layers": len(checkpoint.layers()), **sizes, "missing": None}
+    facts = known.config
     return {
-        "method": known.method if known else None,
-        "why": why,
-        "layers": len(checkpoint.layers()),
-        "heads": heads,
-        "width": facts.n_embd if facts else _said(checkpoint, "n_embd"),
-        "context": facts.block_size if facts else _said(checkpoint, "block_size"),
-        "vocabulary": facts.vocab_size if facts else _said(checkpoint, "vocab_size"),
-        "missing": list(known.missing) if known and known.missing else None,
+        "method": known.method,
+        "why": known.why,
+        "layers": facts.n_layer,
+        "heads": facts.n_head,
+        "width": facts.n_embd,
+        "context": facts.block_size,
+        "vocabulary": facts.vocab_size,
+        "missing": list(known.missing) or None,
     }
 
 
-def _said(checkpoint: Checkpoint, name: str) -> int | None:
+def _sizes(checkpoint: Checkpoint) -> dict[str, int | None]:
+    """The sizes that are known without the method."""
+    names = {"heads": "n_head", "width": "n_embd", "context": "block_size", "vocabulary": "vocab_size"}
     try:
-        return whole(checkpoint.config, name)
-    except PosvizError:
-        return None
+        seen = {**read_sizes(checkpoint, checkpoint.config), "n_head": whole(checkpoint.config, "n_head")}
+    except PosvizError:  # the file contradicts itself; why says how
+        seen = {}
+    return {shown: seen.get(name) for shown, name in names.items()}
 
 
 def _tokenizer(checkpoint: Checkpoint) -> str | None:
