@@ -21,6 +21,7 @@ LINE, THIN = 1.4, 0.9  # points
 BAND_ALPHA = 0.2
 RULE = "#d9d9d9"
 QUIET = "#555555"
+MARK = "#D55E00"  # lines over a heatmap: seen on every colour of the map and on blank
 SEQUENCE_CMAP, SEQUENCE_SPAN = "viridis", (0.05, 0.88)  # of the map; its last yellow is lost on white
 LONGEST_TOKEN = 12  # characters of a label
 

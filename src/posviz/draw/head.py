@@ -14,6 +14,7 @@ from posviz.draw.curves import (
     BAND_ALPHA,
     COLOURS,
     LINE,
+    MARK,
     QUIET,
     THIN,
     curve_axes,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 SHOWN_ROWS = 4
 FACTS = ("uniformity", "reach50", "reach90", "entropy", "sink", "previous")
 TOKEN_SIZE = 7.0  # points
-FRAME_COLOUR = "#D55E00"  # of the window in the whole
 Window = tuple[int, int]
 
 
@@ -108,7 +108,7 @@ def _outline(axes: Axes, window: Window) -> None:
     """Show in the whole heatmap where the window is."""
     start, stop = window
     sides = ([start, stop, stop, start, start], [start, start, stop, stop, start])
-    axes.plot(*(np.array(side) - 0.5 for side in sides), color=FRAME_COLOUR, linewidth=THIN, zorder=12)
+    axes.plot(*(np.array(side) - 0.5 for side in sides), color=MARK, linewidth=THIN, zorder=12)
 
 
 def _name_positions(axes: Axes, part: HeadStack, window: Window, layout: Layout) -> None:

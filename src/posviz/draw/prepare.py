@@ -1,7 +1,8 @@
-"""A stack with fewer cells, for figures whose panels are small."""
+"""Stacks made ready to be seen together: with few enough cells, and over one range of colours."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +26,19 @@ def coarser(stack: HeadStack, most_cells: int) -> HeadStack:
     tiles = padded.reshape(heads, padded.shape[1] // factor, factor, padded.shape[2] // factor, factor)
     known = {**stack.meta, "seq_len": stack.seq_len, "key_len": stack.key_len, "reduce": how}
     return replace(stack, values=_reduced(tiles, how), cell=stack.cell * factor, ranges=stack.limits(), meta=known)
+
+
+def over_one_range(stacks: Sequence[HeadStack], log: bool) -> list[HeadStack]:
+    """The stacks with each head's colours spanning its values in all of them."""
+    limits = np.stack([stack.limits() for stack in stacks])
+    low, high = np.fmin.reduce(limits[..., 0]), np.fmax.reduce(limits[..., 1])
+    if log:
+        # A logarithmic scale begins at the least value above zero, which must not be each stack's own.
+        above = [np.where(stack.values > 0, stack.values, np.inf).min(axis=(1, 2)) for stack in stacks]
+        least = np.min(above, axis=0)
+        low = np.where((low == 0) & np.isfinite(least), least, low)
+    ranges = np.stack([low, high], axis=1).astype(np.float32)
+    return [replace(stack, ranges=ranges) for stack in stacks]
 
 
 def _reduced(tiles: np.ndarray, how: str) -> np.ndarray:
