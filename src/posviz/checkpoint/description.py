@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from posviz.checkpoint.facts import read_sizes, whole
+from posviz.checkpoint.foreign import method_in
 from posviz.checkpoint.opened import Checkpoint
 from posviz.checkpoint.resolved import resolve
 from posviz.errors import PosvizError
@@ -32,6 +33,10 @@ def describe(checkpoint: Checkpoint) -> dict[str, Any]:
 
 def _model(checkpoint: Checkpoint) -> dict[str, Any]:
     """The method and the model's sizes, or why they are not known."""
+    if checkpoint.is_transformers:
+        method, why = method_in(checkpoint.config)
+        layers = len(checkpoint.layers())
+        return {"method": method, "why": why, "layers": layers, **_sizes(checkpoint), "missing": None}
     try:
         known = resolve(checkpoint)
     except PosvizError as error:
