@@ -37,6 +37,7 @@ class ManifestError(PosvizError):
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     """The message for a name that nobody has: say it, suggest the nearest, list the rest."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ";"
+    plain = {each.lower(): each for each in names}  # "RoPE" is near to "rope"
+    near = difflib.get_close_matches(name.lower(), plain, n=1, cutoff=0.5)
+    hint = f"; did you mean {plain[near[0]]!r}?" if near else ";"
     return f"unknown {kind} {name!r}{hint} known: {', '.join(names)}"
