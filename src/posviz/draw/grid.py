@@ -108,6 +108,8 @@ def _draw_bar(figure: Figure, layout: Layout, box: Box, cmap: Colormap, norm: No
     bar.set_ylim(norm.vmin, norm.vmax)
     bar.set_xticks([])
     bar.yaxis.tick_right()
+    bar.yaxis.get_offset_text().set(x=0, ha="left")  # a common power of ten stands above the bar, not the heatmap,
+    bar.yaxis.OFFSETTEXTPAD = round(style.LABEL_SIZE)  # and clear of a label at the bar's upper end
 
 
 def _title_lines(title: str | None, heads: int) -> list[str]:
@@ -124,4 +126,4 @@ def _write_around(figure: Figure, layout: Layout, title: list[str], footer: str)
         text = figure.suptitle("\n".join(title), y=1 - middle / layout.height, va="center", fontsize=style.TITLE_SIZE)
         text.set_parse_math(False)  # a file name may hold a dollar
     if footer:
-        figure.text(0.5, layout.below / 2 / layout.height, footer, ha="center", va="center", fontsize=style.FOOTER_SIZE)
+        figure.text(0.5, layout.below / layout.height, footer, ha="center", va="center", fontsize=style.FOOTER_SIZE)

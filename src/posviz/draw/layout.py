@@ -25,8 +25,8 @@ class Layout:
     height: int
     panels: tuple[Box, ...]
     bars: tuple[Box, ...]
-    above: int  # what the title takes
-    below: int  # what the footer takes
+    above: int = 0  # what a title takes
+    below: int = 0  # what a line below the panels takes
 
     def inches(self) -> tuple[float, float]:
         """The figure's size, such that its product with the resolution is not a hair below the whole pixels."""

@@ -12,8 +12,8 @@ PANEL_LEAST, PANEL_MOST = 2.57, 2.77  # the heatmap's longer side; room to choos
 LEFT = 0.42  # from the tile's edge to the heatmap: tick labels of the query axis
 TOP = 0.62  # from the tile's edge to the heatmap: the panel's title
 BAR_GAP, BAR_WIDTH = 0.06, 0.12
-TITLE_ABOVE, TITLE_LINE = 0.2, 0.28  # what a figure grows by for its title: once, and for each line of it
-FOOTER = 0.3  # what it grows by for the line below the panels
+TITLE_ABOVE, TITLE_LINE = 0.12, 0.28  # what a figure grows by for its title: once, and for each line of it
+FOOTER = 0.12  # what it grows by for a line below the panels, and where that line stands; tiles leave more space
 
 DPI = 185  # at least; 512 cells then take 512 pixels in 2.77 inches
 
