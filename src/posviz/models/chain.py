@@ -40,11 +40,11 @@ class Chain:
         return replace(self, lead=tuple(shape[:-2])) if same else None
 
     def times(self, factor: Any) -> Chain | None:
-        number = _number(factor)
+        number: float | Tensor | None = _number(factor)
         if number is None:
             number = self._flat(factor)
-            if number is None or number.shape[-1] != 1:
-                return None
+        if number is None or (isinstance(number, Tensor) and number.shape[-1] != 1):
+            return None
         terms = tuple(term * number for term in self.terms)
         if self.cap is None:
             return replace(self, scale=self.scale * number, terms=terms)
@@ -87,7 +87,10 @@ class Chain:
         """The attention of the first sample; `batch` tells samples from heads where the scores' shape does not."""
         count = prod(self.lead)
         samples = self.lead[0] if len(self.lead) > 1 else batch if count % batch == 0 else 1
-        first = lambda x: x if x.shape[0] == 1 else x[: x.shape[0] // samples]  # noqa: E731
+
+        def first(x: Tensor) -> Tensor:
+            return x if x.shape[0] == 1 else x[: x.shape[0] // samples]
+
         parts = [split_mask(first(term)) for term in self.terms]
         hidden = [first(mask) for mask in self.hidden] + [mask for _, mask in parts if mask is not None]
         mask = None

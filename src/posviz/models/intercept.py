@@ -18,7 +18,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from posviz.errors import CaptureError
 from posviz.models.chain import Chain, einsum_product
 from posviz.models.packed import from_multi_head
-from posviz.models.seen import SeenAttention, split_mask
+from posviz.models.seen import PERHAPS_HIDDEN, SeenAttention, split_mask
 
 SAME = {"to", "float", "double", "half", "bfloat16", "type", "type_as", "contiguous", "clone", "detach", "cpu", "cuda"}
 RESHAPES = {"view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "getitem", "expand", "view_as"}
@@ -33,8 +33,8 @@ class Interceptor(TorchFunctionMode):
         self.found, self.batch = found, batch
         self.calls: Counter[str] = Counter()  # what was seen at all, for the error when nothing was recognised
         self.unread: list[tuple[int, ...]] = []  # shapes of softmaxes that did not look like attention
-        self._chains: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-        self._shifts: WeakTensorKeyDictionary = WeakTensorKeyDictionary()  # row maxima, subtracted for safety
+        self._chains: Any = WeakTensorKeyDictionary()
+        self._shifts: Any = WeakTensorKeyDictionary()  # row maxima, subtracted for safety
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -108,6 +108,8 @@ class Interceptor(TorchFunctionMode):
         operand = args[1] if len(args) > 1 else kwargs.get("other")
         if name == "sub" and isinstance(operand, Tensor) and operand in self._shifts:
             return chain
+        if name in ("max", "maximum", "clamp") and _is_floor(operand if operand is not None else kwargs.get("min")):
+            return chain
         if name in ("transpose", "permute", "swapaxes"):
             return chain.shaped(out.shape) if _keeps_last_two(name, args[0], args[1:]) else None
         return _step(name, chain, operand, {**kwargs, "rest": args[2:]}, out)
@@ -176,6 +178,13 @@ def _as_it_is(scores: Tensor) -> SeenAttention:
     given = scores[0].detach()
     _, hidden = split_mask(given)
     return SeenAttention(q=None, k=None, given=given, mask=None if hidden is None else ~hidden)
+
+
+def _is_floor(x: Any) -> bool:
+    """A lower bound that only keeps masked scores finite."""
+    if isinstance(x, Tensor):
+        return x.is_floating_point() and x.numel() == 1 and float(x) <= PERHAPS_HIDDEN
+    return isinstance(x, float) and x <= PERHAPS_HIDDEN
 
 
 def _keeps_last_two(name: str, x: Tensor, dims: Any) -> bool:

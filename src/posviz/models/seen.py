@@ -90,7 +90,8 @@ class SeenAttention:
     def _product(self, q: Tensor, k: Tensor, start: int, stop: int) -> Tensor:
         """Scaled q.k in float32; each query head against the key of its own group."""
         scale = _rows(self.scale, start, stop).float() if isinstance(self.scale, Tensor) else self.scale
-        grouped = q[:, start:stop].float().unflatten(0, (k.shape[0], -1))
+        block = q[:, start:stop].float()
+        grouped = block.reshape(k.shape[0], -1, *block.shape[1:])
         return (grouped @ k.float()[:, None].transpose(-1, -2)).flatten(0, 1) * scale
 
     def _bias(self, start: int, stop: int) -> Tensor:

@@ -34,11 +34,11 @@ class HFCapture(SeenAttention):
 
     @property
     def additive(self) -> bool:
-        """Whether a bias is added to the scores."""
-        return bool(self.biases)
+        """Whether position is in a bias that is added to the scores."""
+        return bool(self.biases) and self.method != "rope"
 
     def rows(self, quantity: str, start: int, stop: int) -> np.ndarray:
-        if quantity == "bias" and not self.additive:
+        if quantity == "bias" and not self.biases:
             raise MethodError(WHY_NO_BIAS[self.method])
         return super().rows(quantity, start, stop)
 
@@ -47,20 +47,20 @@ class HFCapture(SeenAttention):
         return self.own_weights()
 
 
-def notes_on(seen: SeenAttention, method: str, table: str | None) -> list[str]:
-    """What the figure alone would not tell."""
+def notes_on(seen: SeenAttention, method: str, added: bool, raw: bool) -> list[str]:
+    """What the figure alone would not tell; `added` says that positions are in the token embeddings."""
     said = []
     if seen.q is None:
         said.append("the way from queries and keys to the scores could not be followed: the softmax's input is drawn")
     if method == "learned":
-        said.append(f"positions are added to the token embeddings ({table}), not in attention: scores are drawn")
-    elif table and seen.biases:
-        said.append(f"positions are also added to the token embeddings ({table})")
-    if recognise.striped(seen):
+        said.append("positions are added to the token embeddings, and nothing in attention: scores are drawn")
+    elif added and seen.biases:
+        said.append("positions are also added to the token embeddings")
+    if method == "alibi" and recognise.striped(seen):
         said.append(
-            "the bias is stored as one row for all queries; drawn relative to each query's own place, b[i,j] - b[i,i]"
-            if seen.relative
-            else "the bias is drawn as stored, one row for all queries; softmax cannot tell it from the relative form"
+            "the bias is drawn as stored, one row for all queries; softmax cannot tell it from the relative form"
+            if raw
+            else "the bias is stored as one row for all queries; it is drawn relative to each query, as b[i,j] - b[i,i]"
         )
     if recognise.added_twice(seen):
         said.append(

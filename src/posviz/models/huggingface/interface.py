@@ -61,13 +61,18 @@ class Call:
         eager = getattr(sys.modules[type(self.module).__module__], "eager_attention_forward", None)
         if eager is None:
             return None
-        visible = seen.looked_at(start, stop)
-        lowest = torch.finfo(self.query.dtype).min
-        mask = torch.zeros(visible.shape, dtype=self.query.dtype, device=visible.device).masked_fill(~visible, lowest)
         options = dict(self.options)
         if (bias := options.get("position_bias")) is not None and bias.shape[-2] > 1:
             options["position_bias"] = bias[..., start:stop, :]
-        return eager(self.module, self.query[:, :, start:stop], self.key, self.value, mask[None], **options)
+        mask = self._mask_rows(seen, start, stop)
+        return eager(self.module, self.query[:, :, start:stop], self.key, self.value, mask, **options)
+
+    def _mask_rows(self, seen: SeenAttention, start: int, stop: int) -> Tensor:
+        """The mask of some rows in the form that eager functions add."""
+        if self.mask is not None and self.mask.dtype != torch.bool:
+            return self.mask if self.mask.shape[-2] == 1 else self.mask[..., start:stop, :]
+        hidden, dtype = ~seen.looked_at(start, stop)[None], self.query.dtype
+        return torch.zeros_like(hidden, dtype=dtype).masked_fill(hidden, torch.finfo(dtype).min)
 
 
 Report = Callable[[SeenAttention, "Call | None"], None]

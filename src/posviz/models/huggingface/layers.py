@@ -29,6 +29,19 @@ class Layers:
             return Watch(self.root, self.cross, skip=index)
         return Watch(self.modules[index], self.cross)
 
+    @property
+    def first(self) -> nn.Module:
+        """Where the token embeddings arrive."""
+        if self.modules is not None:
+            return self.modules[0]
+        return next(module[0] for module in self.root.modules() if isinstance(module, nn.ModuleList))
+
+    def with_attention(self) -> list[int]:
+        """The layers that look as if they attend; others of a hybrid model convolve or recur."""
+        if self.modules is None:
+            return list(range(self.count))
+        return [index for index, module in enumerate(self.modules) if _attends(module)]
+
     def at(self, index: int, path: str) -> nn.Module | None:
         """The module of this name inside a layer; None where the layer has none."""
         if self.modules is None or not 0 <= index < self.count:
@@ -40,40 +53,52 @@ def find_layers(model: nn.Module, stack: str | None) -> Layers:
     """The layers of the asked stack, None for a model that has but one."""
     whole: Any = model
     root = model if stack is None else whole.get_encoder() if stack == "encoder" else whole.get_decoder()
-    expected = _expected(whole.config, stack)
+    expected = _first(stack_config(root, stack), _HALVES[stack], "num_hidden_layers")
     lists = [module for name, module in root.named_modules() if _holds_layers(name, module)]
-    exact = [module for module in lists if len(module) == expected]
-    longest = max(lists, key=len, default=None)
-    if exact:
-        return Layers(root, exact[0], len(exact[0]), stack == "cross")
-    if longest is not None and (expected is None or len(longest) > expected):
-        return Layers(root, longest, len(longest), stack == "cross")
+    fitting = [module for module in lists if expected is None or len(module) == expected]
+    if fitting:
+        best = max(fitting, key=len)
+        return Layers(root, best, len(best), stack == "cross")
     if expected is None:
         raise CaptureError(f"{type(model).__name__} does not say how many layers it has, and no list of them was found")
     return Layers(root, None, expected, stack == "cross")
 
 
-def _expected(config: Any, stack: str | None) -> int | None:
-    """The number of layers by the configuration; the two halves of a model name theirs each in its own way."""
-    text = config.get_text_config(decoder=stack != "encoder" and stack is not None)
-    named = {None: (), "encoder": ("encoder_layers",), "decoder": ("decoder_layers", "num_decoder_layers")}
-    names = named["decoder" if stack == "cross" else stack] + ("num_hidden_layers",)
-    return next((value for name in names if isinstance(value := getattr(text, name, None), int)), None)
+_HALVES = {
+    None: (),
+    "encoder": ("encoder_layers",),
+    "decoder": ("decoder_layers", "num_decoder_layers"),
+    "cross": ("decoder_layers", "num_decoder_layers"),
+}
+
+
+def stack_config(root: Any, stack: str | None) -> Any:
+    """The configuration that speaks of this stack: half of a model may have its own, and so may its text part."""
+    return root.config.get_text_config() if stack is None else root.config
+
+
+def _first(config: Any, *names: str | tuple[str, ...]) -> int | None:
+    """The first of these that the configuration gives a number for."""
+    flat = [name for group in names for name in (group if isinstance(group, tuple) else (group,))]
+    return next((value for name in flat if isinstance(value := getattr(config, name, None), int) and value > 0), None)
 
 
 def _holds_layers(name: str, module: nn.Module) -> bool:
-    if not isinstance(module, nn.ModuleList) or len(module) == 0 or OTHER_SENSES.search(name):
+    if not isinstance(module, nn.ModuleList) or OTHER_SENSES.search(name):
         return False
-    return any(re.search("att", type(part).__name__, re.IGNORECASE) for layer in module for part in layer.modules())
+    return any(_attends(layer) for layer in module)
 
 
-def head_count(config: Any, stack: str | None) -> int | None:
-    text = config.get_text_config(decoder=stack != "encoder" and stack is not None)
+def _attends(layer: nn.Module) -> bool:
+    return any("attention" in type(part).__name__.lower() for part in layer.modules())
+
+
+def head_count(root: nn.Module, stack: str | None) -> int | None:
+    """The number of heads by the configuration; a capture tells the number that a layer really has."""
     half = "encoder_attention_heads" if stack == "encoder" else "decoder_attention_heads"
-    return next((v for n in (half, "num_attention_heads") if isinstance(v := getattr(text, n, None), int)), None)
+    return _first(stack_config(root, stack), half, "num_attention_heads")
 
 
-def context_length(config: Any) -> int | None:
+def context_length(root: nn.Module, stack: str | None) -> int | None:
     """The longest sequence the model was made for; None where it says nothing, as T5 does not."""
-    text = config.get_text_config()
-    return next((v for n in CONTEXT if isinstance(v := getattr(text, n, None), int) and 0 < v < 10**9), None)
+    return _first(stack_config(root, stack), CONTEXT)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel
-from transformers.utils import logging
+from transformers.utils import logging as chatter
 
 from posviz.errors import CheckpointError, unknown_name
 from posviz.models.huggingface import interface
@@ -36,7 +36,7 @@ def open_model(
     device_map: str | Mapping[str, Any] | None = None,
     stack: str | None = None,
 ) -> HFModel:
-    """The model without its output head, ready to be captured from. Its weights are mapped from the file, not copied."""
+    """The model without its output head, ready to capture from. Weights are mapped from the file, not copied."""
     name = str(path_or_id).rstrip("/").rsplit("/", 1)[-1]
     source = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
     with _one_line_errors(str(path_or_id)), _quiet():
@@ -51,15 +51,16 @@ def open_model(
         elif "offload_folder" in options:
             weakref.finalize(model, shutil.rmtree, options["offload_folder"], ignore_errors=True)
         by_interface = _let_us_listen(model)
+    layers = find_layers(model, chosen)
     return HFModel(
         name=name,
         model=model,
-        layers=find_layers(model, chosen),
+        layers=layers,
         stack=chosen,
         by_interface=by_interface,
-        n_heads=head_count(model.config, chosen),
+        n_heads=head_count(layers.root, chosen),
         vocab_size=int(model.get_input_embeddings().weight.shape[0]),
-        context=context_length(model.config),
+        context=context_length(layers.root, chosen),
         notes=tuple(_notes(model, stack, chosen)),
     )
 
@@ -93,7 +94,9 @@ def _stack(config: Any, asked: str | None, name: str) -> str | None:
     if getattr(config, "is_encoder_decoder", False):
         return asked or "decoder"
     if asked is not None:
-        raise CheckpointError(f"stack {asked!r} was asked for, but {name} is not an encoder-decoder model; leave it out")
+        raise CheckpointError(
+            f"stack {asked!r} was asked for, but {name} is not an encoder-decoder model; leave it out"
+        )
     return None
 
 
@@ -103,7 +106,8 @@ def _notes(model: Any, asked: str | None, chosen: str | None) -> Iterator[str]:
     if chosen in ("decoder", "cross"):
         yield "encoder and decoder are given the same tokens"
     if model.dtype != torch.float32:
-        yield f"the weights are {str(model.dtype).removeprefix('torch.')}, and the scores are as coarse; --dtype float32 is finer"
+        coarse = str(model.dtype).removeprefix("torch.")
+        yield f"the weights are {coarse}, and the scores as coarse; --dtype float32 is finer"
 
 
 def _dtype(name: str | None) -> Any:
@@ -116,7 +120,9 @@ def _placed(device_map: str | Mapping[str, Any] | None) -> dict[str, Any]:
     if device_map is None:
         return {}
     if importlib.util.find_spec("accelerate") is None:
-        raise CheckpointError("a device map needs the package accelerate; install it with: pip install 'posviz[offload]'")
+        raise CheckpointError(
+            "a device map needs the package accelerate; install it with: pip install 'posviz[offload]'"
+        )
     placed = device_map if isinstance(device_map, str) else dict(device_map)
     return {"device_map": placed, "offload_folder": tempfile.mkdtemp(prefix="posviz-offload-")}
 
@@ -131,15 +137,16 @@ def _check_complete(report: Mapping[str, Any], name: str) -> None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """transformers reports on its loading at length; what matters is said in our own notes and errors."""
-    verbosity, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    chat: Any = chatter
+    verbosity, bar = chat.get_verbosity(), chat.is_progress_bar_enabled()
+    chat.set_verbosity_error()
+    chat.disable_progress_bar()
     try:
         yield
     finally:
-        logging.set_verbosity(verbosity)
+        chat.set_verbosity(verbosity)
         if bar:
-            logging.enable_progress_bar()
+            chat.enable_progress_bar()
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,11 @@ from posviz.models.huggingface import interface, recognise, rotation
 from posviz.models.huggingface.capture import HFCapture, notes_on
 from posviz.models.huggingface.layers import Layers
 from posviz.models.huggingface.verify import own_attention
-from posviz.models.huggingface.watch import Caught, Watch, again, run_until_caught
+from posviz.models.huggingface.watch import Caught, Watch, again, first_input, run_until_caught
 from posviz.models.intercept import Interceptor
 from posviz.models.seen import SeenAttention
 
+REPEATED = 5  # times that one token is shown, to see whether its place shows
 CHECKED_ROWS = 4  # of every capture, computed once more by the model's own eager function
 
 
@@ -43,8 +45,17 @@ class HFModel:
 
     @property
     def position_table(self) -> str | None:
-        """The name of a table of absolute positions: a sequence cannot be longer than it."""
+        """The name of a table of absolute positions, if there is one: no sequence can be longer than it."""
         return recognise.position_table(self.model)
+
+    @cached_property
+    def adds_positions(self) -> bool:
+        """Whether positions are in the token embeddings: one token repeated then differs from place to place."""
+        special = {getattr(self.model.config, f"{name}_token_id", None) for name in ("pad", "bos", "eos")}
+        token = next(index for index in range(self.vocab_size) if index not in special)
+        tokens = torch.full((1, REPEATED), token, device=self.model.device)
+        states = first_input(self.layers.first, lambda: self.run(tokens))
+        return states is not None and not recognise.same_everywhere(states, states.shape.index(REPEATED))
 
     def method_of(self, layer: int) -> str:
         """The positional method of a layer, from a run on a few tokens."""
@@ -59,7 +70,12 @@ class HFModel:
         """Several layers in one run, which ends at the last of them."""
         tokens = self.tokens(ids)
         watches = {layer: self._watch(layer) for layer in layers}
-        run_until_caught(list(watches.values()), lambda: self.run(tokens), self.listening)
+        try:
+            run_until_caught(list(watches.values()), lambda: self.run(tokens), self.listening)
+        except IndexError as error:
+            raise SequenceError(
+                f"{len(ids)} tokens are more than {self.name} has positions for, context {self.context}; use fewer"
+            ) from error
         return {layer: self._captured(layer, watch.caught, ids, raw) for layer, watch in watches.items()}
 
     def run(self, tokens: Tensor, **options: Any) -> Any:
@@ -96,21 +112,30 @@ class HFModel:
         return torch.from_numpy(np.ascontiguousarray(ids, dtype=np.int64))[None].to(self.model.device)
 
     def _captured(self, layer: int, caught: Caught | None, ids: np.ndarray, raw: bool) -> HFCapture:
+        where = f"layer {layer + 1} of {self.name}"
         if caught is None:
-            raise CaptureError(
-                f"layer {layer + 1} of {self.name} made no attention call that could be seen; looked for transformers' "
-                "attention functions, scaled_dot_product_attention and a softmax over a product of queries and keys"
-            )
-        seen = replace(caught.seen, relative=not raw)
-        _check_finite(seen, f"layer {layer + 1} of {self.name}")
+            raise CaptureError(f"{where} made no attention call that could be seen; {self._looked_for(layer)}")
+        seen = replace(caught.seen)
+        _check_whole(seen, len(ids), where)
         turned = rotation.plain(seen, caught.frame, caught.frame.module, self.listening)
         if turned is not None:
             seen.plain_q, seen.plain_k = turned
         recognise.as_stripes(seen)
-        method = recognise.method_of(seen, self.model)
-        notes = [*notes_on(seen, method, self.position_table), *self._check(caught), *self._elsewhere(layer, caught, method)]
+        added = turned is None and self.adds_positions
+        method = recognise.method_of(seen, self.model.config, added)
+        seen.relative = method == "alibi" and not raw
+        notes = notes_on(seen, method, added, raw) + self._check(caught) + self._elsewhere(layer, caught, method)
         own = lambda: own_attention(self, ids, [layer])[layer]  # noqa: E731
         return HFCapture(**vars(seen), method=method, notes=(*self.notes, *notes), own_weights=own)
+
+    def _looked_for(self, layer: int) -> str:
+        others = self.layers.with_attention()
+        if others and layer not in others:
+            return f"layers with attention are: {', '.join(str(index + 1) for index in others)}"
+        return (
+            "looked for transformers' attention functions, scaled_dot_product_attention, and a softmax over a product "
+            "of queries and keys"
+        )
 
     def _elsewhere(self, layer: int, caught: Caught, method: str) -> list[str]:
         """Where position is, if not in this layer: the nearest one that rotates, found by asking each."""
@@ -137,7 +162,15 @@ class HFModel:
         return [f"warning: attention recomputed from these scores differs from the model's own by {difference:.1g}"]
 
 
-def _check_finite(seen: SeenAttention, where: str) -> None:
+def _check_whole(seen: SeenAttention, length: int, where: str) -> None:
+    """Scores of every token, and numbers that mean something."""
+    if seen.seq_len != length:
+        raise CaptureError(
+            f"{where} attends in pieces, {seen.n_head} x {seen.seq_len} x {seen.key_len} scores for {length} tokens; "
+            "sparse and blockwise attention cannot be captured"
+        )
     parts = [part for part in (seen.q, seen.k) if part is not None]
     if not all(bool(part.isfinite().all()) for part in parts):
-        raise CaptureError(f"{where}: its queries or keys are not finite; the weights are broken, or need dtype float32")
+        raise CaptureError(
+            f"{where}: its queries or keys are not finite; the weights are broken, or need dtype float32"
+        )

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from posviz import methods
 from posviz.models.seen import SeenAttention
 
-TITLES = {"bias": "relative bias", "learned": "learned positions", "none": "no position"}
+TITLES = {"bias": "relative bias", "learned": "absolute positions"}
 POSITION_TABLE = re.compile(r"(^|\.)(wpe|tokens_positions|(position|pos)s?_(embed\w*|emb)|embed_(position|pos)s?)$")
 ENOUGH = 64  # rows that tell one method from another
 
@@ -23,27 +23,25 @@ def title(method: str) -> str:
 
 
 def position_table(model: nn.Module) -> str | None:
-    """The name of the module that adds positions to the tokens' embeddings, if there is one."""
-    return next(
-        (
-            name
-            for name, module in model.named_modules()
-            if POSITION_TABLE.search(name) and isinstance(module, nn.Embedding)
-        ),
-        None,
-    )
+    """The name of a table of absolute positions, beyond whose end there is nothing to look up."""
+    tables = (name for name, module in model.named_modules() if isinstance(module, nn.Embedding))
+    return next((name for name in tables if POSITION_TABLE.search(name)), None)
 
 
-def method_of(seen: SeenAttention, model: nn.Module) -> str:
-    """The method of a call whose rotation, if any, has been taken out."""
+def same_everywhere(states: Tensor, axis: int) -> bool:
+    """Whether a repeated token is the same at every position along `axis`."""
+    return bool((states - states.narrow(axis, 0, 1)).abs().max() <= 1e-5 * states.abs().max())
+
+
+def method_of(seen: SeenAttention, config: Any, added: bool) -> str:
+    """The method of a call whose rotation, if any, has been taken out; `added`: positions are in the embeddings."""
     if seen.plain_q is not None:
         return "rope"
     if seen.biases:
         if is_linear(seen):
             return "alibi"
-        config: Any = model.config
         return "t5" if hasattr(config, "relative_attention_max_distance") else "bias"
-    return "learned" if position_table(model) else "none"
+    return "learned" if added else "none"
 
 
 def is_linear(seen: SeenAttention) -> bool:

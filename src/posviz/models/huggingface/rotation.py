@@ -26,7 +26,7 @@ def unturned(inputs: inspect.BoundArguments) -> inspect.BoundArguments | None:
     if extra is not None and isinstance(arguments.get(extra), dict):
         arguments[extra] = dict(arguments[extra])
         found = _unturn_named(arguments[extra]) or found
-    return inspect.BoundArguments(inputs.signature, arguments) if found else None  # type: ignore[arg-type]
+    return inspect.BoundArguments(inputs.signature, arguments) if found else None
 
 
 def _extras(inputs: inspect.BoundArguments) -> str | None:

@@ -19,9 +19,10 @@ OUTPUT = {None: "attentions", "encoder": "attentions", "decoder": "decoder_atten
 
 def verify(model: HFModel, ids: np.ndarray, layers: Collection[int]) -> list[tuple[int, float]]:
     """For each layer (from 0) the largest difference between the softmax of our scores and the model's own weights."""
+    captures = model.captures(ids, layers)
     own = own_attention(model, ids, layers)
     found = []
-    for layer, seen in model.captures(ids, layers).items():
+    for layer, seen in captures.items():
         found.append((layer, float(np.abs(seen.rows("attention", 0, seen.seq_len) - own[layer]).max())))
     return found
 
@@ -31,10 +32,12 @@ def own_attention(model: HFModel, ids: np.ndarray, layers: Collection[int]) -> d
     """The model's own attention weights `[head, query, key]` of these layers, in eager mode."""
     with _eager(model.model):
         output = model.run(model.tokens(ids), output_attentions=True)
-    given = getattr(output, OUTPUT[model.stack], None)
-    if not given or len(given) != model.n_layers or any(given[layer] is None for layer in layers):
+    given = getattr(output, OUTPUT[model.stack], None) or ()
+    whole = len(given) == model.n_layers
+    weights = dict(zip(range(model.n_layers) if whole else model.layers.with_attention(), given, strict=False))
+    if any(weights.get(layer) is None for layer in layers):
         raise CaptureError(f"{model.name} gives no attention weights of its own to compare with")
-    return {layer: given[layer][0].float().cpu().numpy() for layer in layers}
+    return {layer: weights[layer][0].float().cpu().numpy() for layer in layers}
 
 
 @contextmanager

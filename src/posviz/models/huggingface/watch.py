@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from posviz.models.huggingface.interface import Call, Report
 from posviz.models.seen import SeenAttention
@@ -94,7 +94,7 @@ def _without_self(bound: inspect.BoundArguments) -> inspect.BoundArguments:
     parameters = list(bound.signature.parameters.values())
     arguments = dict(bound.arguments)
     arguments.pop(parameters[0].name)
-    return inspect.BoundArguments(bound.signature.replace(parameters=parameters[1:]), arguments)  # type: ignore[arg-type]
+    return inspect.BoundArguments(bound.signature.replace(parameters=parameters[1:]), arguments)
 
 
 def run_until_caught(watches: Sequence[Watch], forward: Callable[[], Any], listening: Listening) -> None:
@@ -125,3 +125,21 @@ def again(module: nn.Module, listening: Listening, inputs: inspect.BoundArgument
     with suppress(_Stop), listening(report):
         module(*inputs.args, **inputs.kwargs)
     return caught[0] if caught else None
+
+
+def first_input(module: nn.Module, forward: Callable[[], Any]) -> Tensor | None:
+    """The hidden states that `module` is called with when the model runs."""
+    found: list[Tensor] = []
+
+    def enter(_: nn.Module, args: Any, kwargs: Any) -> None:
+        given = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor) and x.is_floating_point()]
+        found.extend(given[:1])
+        raise _Stop
+
+    handle = module.register_forward_pre_hook(enter, with_kwargs=True)
+    try:
+        with suppress(_Stop):
+            forward()
+    finally:
+        handle.remove()
+    return found[0] if found else None
