@@ -23,6 +23,7 @@ class ModelConfig:
     bias: bool = True  # biases in the linear layers
     norm_bias: bool = True  # biases in the layer norms
     scale_scores: bool = True  # divide q.k by sqrt(head_dim); CABLE's own models do not
+    gelu: str = "tanh"  # "exact" in nanoGPT
     learned_positions: bool = False  # a table added to the token embeddings
     tokenizer: str | None = None  # "bytes", or what the checkpoint's folder names
     method_options: Mapping[str, Any] = field(default_factory=dict)

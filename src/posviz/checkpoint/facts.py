@@ -8,7 +8,6 @@ from typing import Any
 
 from posviz.checkpoint.opened import Checkpoint
 from posviz.errors import CheckpointError
-from posviz.methods.alibi import slopes
 from posviz.methods.base import PositionalMethod
 
 # What configurations call the same thing.
@@ -65,6 +64,7 @@ class Facts:
     norm_bias: bool
     scale_scores: bool | None
     learned_positions: bool
+    gelu: str
     tokenizer: str | None
     method_options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -132,10 +132,17 @@ def read_options(method: type[PositionalMethod], config: Mapping[str, Any], over
     return options
 
 
-def unsaid(method: type[PositionalMethod], n_head: int | None) -> list[str]:
-    """The conventions of a method that no shape can tell, where they make a difference."""
-    agree = n_head is None or slopes(n_head, "geometric") == slopes(n_head, "interleaved")
-    return [option for option in method.choices if not (option == "slopes" and agree)]
+def read_gelu(checkpoint: Checkpoint, config: Mapping[str, Any]) -> str:
+    """Which GELU the MLPs use: nanoGPT's is exact, GPT-2's and CABLE's is the approximation by tanh."""
+    said = config.get("gelu")
+    if said is None:
+        known = {"gelu": "exact", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
+        said = known.get(str(config.get("activation_function"))) or (
+            "exact" if checkpoint.format == "nanoGPT" else "tanh"
+        )
+    if said not in ("exact", "tanh"):
+        raise CheckpointError(f"the configuration's gelu is {said!r}; expected exact or tanh")
+    return str(said)
 
 
 def read_scaling(checkpoint: Checkpoint, config: Mapping[str, Any], overrides: Overrides) -> bool | None:

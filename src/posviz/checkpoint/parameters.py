@@ -10,8 +10,6 @@ from posviz.checkpoint.opened import Checkpoint
 from posviz.checkpoint.store import Shape
 from posviz.methods.base import PositionalMethod
 
-LENT = {"relative_attention_bias.weight"}  # T5 keeps its table in the first layer only, for all of them
-
 
 @dataclass(frozen=True)
 class Located:
@@ -42,9 +40,7 @@ def holds(checkpoint: Checkpoint, layer: int, method: type[PositionalMethod]) ->
 
 def _only_first(checkpoint: Checkpoint, method: type[PositionalMethod]) -> bool:
     """Whether the first layer lends its parameters to all."""
-    return method.required() == LENT and [
-        layer for layer in checkpoint.layers() if holds(checkpoint, layer, method)
-    ] == [0]
+    return method.lent and [layer for layer in checkpoint.layers() if holds(checkpoint, layer, method)] == [0]
 
 
 def _fit(found: Shape, expected: tuple[int | str, ...]) -> Shape:

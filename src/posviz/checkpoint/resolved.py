@@ -15,11 +15,11 @@ from posviz.checkpoint.facts import (
     Facts,
     Overrides,
     agreed,
+    read_gelu,
     read_options,
     read_scaling,
     read_sizes,
     root,
-    unsaid,
     whole,
 )
 from posviz.checkpoint.opened import Checkpoint
@@ -106,7 +106,7 @@ def resolve(checkpoint: Checkpoint, overrides: Overrides | None = None) -> Resol
     n_head = _heads(checkpoint, method, located, config, overrides)
     options = read_options(method, config, overrides)
     scaling = read_scaling(checkpoint, config, overrides)
-    unclear = [o for o in unsaid(method, n_head) if o not in options and o not in located.names]
+    unclear = [o for o in method.unsaid(n_head) if o not in options and o not in located.names]
     missing = [] if n_head else ["--n-head"]
     if checkpoint.format != "posviz":  # ours leaves out an option only where it is the default
         missing += [f"{FLAGS[o]} {'|'.join(method.choices[o])}" for o in unclear]
@@ -116,6 +116,7 @@ def resolve(checkpoint: Checkpoint, overrides: Overrides | None = None) -> Resol
     facts = Facts(
         n_head=n_head,
         scale_scores=scaling,
+        gelu=read_gelu(checkpoint, config),
         method_options=options,
         tokenizer=tokenizer if isinstance(tokenizer, str) else None,
         **sizes,

@@ -38,6 +38,11 @@ class Alibi(DistanceMethod):
             return None
         return Found(cls.name, "the layer holds slopes", math.prod(shapes["slopes"]))
 
+    @classmethod
+    def unsaid(cls, n_head: int | None) -> list[str]:
+        """For a power of two the two conventions agree."""
+        return [] if n_head is None or n_head & (n_head - 1) == 0 else ["slopes"]
+
     def of_distance(self, p: Mapping[str, Array], d: Array, xp: Any) -> Array:
         stored = p.get("slopes")
         if stored is None:

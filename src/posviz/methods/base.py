@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from posviz.errors import CheckpointError, MethodError
 
 Array = Any  # numpy.ndarray or torch.Tensor
-Shape = tuple[int | str, ...]  # a word stands for a size: "head" and "width" are known, others are read off the file
+Shape = tuple[int | str, ...]  # a word is a size: "head", "2 head" and "width" are known, others are read off the file
 
 
 @dataclass
@@ -61,6 +61,7 @@ class PositionalMethod:
     buffers: ClassVar[frozenset[str]] = frozenset()  # suffixes that are not trained
     options: ClassVar[Mapping[str, Any]] = {}  # what a file cannot say: name -> default for our own GPT
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # option -> what it may be
+    lent: ClassVar[bool] = False  # checkpoints may hold the parameters in the first layer only, for all layers
 
     def __init__(self, n_head: int, n_embd: int = 0, **options: Any) -> None:
         self.n_head, self.n_embd = n_head, n_embd
@@ -96,7 +97,9 @@ class PositionalMethod:
 
     def check(self, shapes: Mapping[str, tuple[int, ...]], where: str) -> None:
         """Raise unless every parameter is there in the right shape."""
-        sizes: dict[str, int] = {"head": self.n_head, **({"width": self.n_embd} if self.n_embd else {})}
+        sizes: dict[str, int] = {"head": self.n_head, "2 head": 2 * self.n_head}
+        if self.n_embd:
+            sizes["width"] = self.n_embd
         for suffix, shape in self.spec.items():
             if suffix not in shapes:
                 if suffix in self.optional:
@@ -114,6 +117,11 @@ class PositionalMethod:
                 wanted = ", ".join(f"{e}" for e in expected)
                 raise CheckpointError(f"{where}: {suffix} has shape {list(found)}, expected [{wanted}] for {self.name}")
             sizes.update({e: f for f, e in zip(found, expected, strict=True) if isinstance(e, str)})
+
+    @classmethod
+    def unsaid(cls, n_head: int | None) -> list[str]:
+        """The conventions that no parameter's shape can tell, where they make a difference."""
+        return list(cls.choices)
 
     # -- the formula --------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from posviz.methods.kerple import Kerple
 WIDTH = 32  # channels between the two convolutions
 KERNEL = 3
 CONVOLUTIONS: dict[str, tuple[int | str, ...]] = {
-    "mlp2.0.weight": ("channel", "doubled", 1, KERNEL),
+    "mlp2.0.weight": ("channel", "2 head", 1, KERNEL),
     "mlp2.0.bias": ("channel",),
     "mlp2.2.weight": ("head", "channel", 1, KERNEL),
     "mlp2.2.bias": ("head",),
@@ -76,6 +76,10 @@ class DapeV2Alibi(DapeV2):
     buffers = Alibi.buffers
     options = Alibi.options
     choices = Alibi.choices
+
+    @classmethod
+    def unsaid(cls, n_head: int | None) -> list[str]:
+        return Alibi.unsaid(n_head)
 
 
 class DapeV2Fire(DapeV2):

@@ -22,6 +22,11 @@ class Kerple(DistanceMethod):
     reference = "Chi et al. 2022, arXiv:2205.09921"
     spec = {"bias_p": ("head", 1, 1), "bias_a": ("head", 1, 1)}
 
+    @classmethod
+    def recognise(cls, shapes: Mapping[str, tuple[int, ...]], config: Mapping[str, Any]) -> Found | None:
+        hit = super().recognise(shapes, config)
+        return hit and Found(hit.method, f"{hit.why} (so does kerple-power: --method names it)", hit.n_head)
+
     def initial(self, generator: Any) -> dict[str, Array]:
         import torch
 

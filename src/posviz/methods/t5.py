@@ -36,6 +36,7 @@ class T5Bias(DistanceMethod):
     drawn = "table[bucket(d), h]"
     reference = "Raffel et al. 2020, arXiv:1910.10683"
     spec = {"relative_attention_bias.weight": ("bucket", "head")}
+    lent = True  # T5 itself has one table, in its first block; UMT5 has one in each
     options = {"max_distance": 128, "bidirectional": False}
 
     def initial(self, generator: Any) -> dict[str, Array]:

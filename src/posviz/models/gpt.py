@@ -89,9 +89,10 @@ class MLP(nn.Module):
         super().__init__()
         self.c_fc = nn.Linear(config.n_embd, 4 * config.n_embd, bias=config.bias)
         self.c_proj = nn.Linear(4 * config.n_embd, config.n_embd, bias=config.bias)
+        self.approximate = "tanh" if config.gelu == "tanh" else "none"
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.c_proj(gelu(self.c_fc(x), approximate="tanh"))
+        return self.c_proj(gelu(self.c_fc(x), approximate=self.approximate))
 
 
 class DecoderLayer(nn.Module):

@@ -71,6 +71,12 @@ def run(model: GPT, ids: np.ndarray, layers: Collection[int]) -> dict[int, ViewR
     return seen
 
 
+def _assumed(checkpoint: Checkpoint) -> tuple[str, ...]:
+    if checkpoint.format in ("state dict", "safetensors"):
+        return ("the file does not say which GELU it was trained with: GPT-2's is used (a --config file can say gelu)",)
+    return ()
+
+
 class OwnSubject(Subject):
     """A checkpoint of a GPT-2 with one of our methods, run by our own model."""
 
@@ -79,7 +85,7 @@ class OwnSubject(Subject):
         self.config = resolved.model_config()
         self.n_layers = self.config.n_layer
         self.context = self.config.block_size or None
-        self.notes = resolved.notes
+        self.notes = resolved.notes + _assumed(checkpoint)
         self.method = methods.get(self.config.method)
         self.device, self.dtype = settings(request)
 
