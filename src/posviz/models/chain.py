@@ -31,7 +31,7 @@ class Chain:
     def product(cls, q: Tensor, k: Tensor, lead: Sequence[int]) -> Chain:
         """Queries `[..., query, dim]` times keys `[..., key, dim]`, both broadcast to `lead`."""
         lead = tuple(lead)
-        queries, keys = (x.expand(*lead, *x.shape[-2:]).reshape(-1, *x.shape[-2:]) for x in (q, k))
+        queries, keys = (x.expand(*lead, *x.shape[-2:]).reshape(-1, *x.shape[-2:]) for x in (q.detach(), k.detach()))
         return cls(queries, keys, lead)
 
     def shaped(self, shape: Sequence[int]) -> Chain | None:
@@ -69,10 +69,13 @@ class Chain:
         """One logit per head put beside the keys, the same for every query."""
         if extra.shape[-1] != 1 or self.sinks is not None:
             return None
-        return replace(self, sinks=extra.expand(*self.lead, *extra.shape[-2:]).reshape(-1, extra.shape[-2])[:, 0])
+        return replace(
+            self, sinks=extra.detach().expand(*self.lead, *extra.shape[-2:]).reshape(-1, extra.shape[-2])[:, 0]
+        )
 
     def _flat(self, x: Tensor) -> Tensor | None:
         """An operand of the scores as `[n or 1, query or 1, key or 1]`; None if it does not fit on them."""
+        x = x.detach()
         x = x.reshape((1,) * max(len(self.lead) + 2 - x.ndim, 0) + tuple(x.shape))
         front, back = x.shape[:-2], tuple(x.shape[-2:])
         if any(size not in (1, whole) for size, whole in zip(back, (self.q.shape[1], self.k.shape[1]), strict=True)):

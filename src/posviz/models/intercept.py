@@ -45,13 +45,20 @@ class Interceptor(TorchFunctionMode):
         chain = self._chains.get(args[0]) if args and isinstance(args[0], Tensor) else None
         result = func(*args, **kwargs)
         if isinstance(result, Tensor):
-            new = self._begun(name, args, kwargs, result) or self._led_on(name, chain, args, kwargs, result)
+            with torch.no_grad():
+                new = self._begun(name, args, kwargs, result) or self._led_on(name, chain, args, kwargs, result)
             self._follow(result, new)
         elif name == "max" and chain is not None and not isinstance(result, int):
             self._shifts[result[0]] = True
         elif name == "setitem" and chain is not None:
             self._follow(args[0], chain.without(args[1], args[2]))
         return result
+
+    def summary(self) -> str:
+        """What was seen at all, in a few words."""
+        softmaxes = [f"a softmax of shape {list(shape)}" for shape in self.unread[:3]]
+        commonest = [f"{name} x {count}" for name, count in self.calls.most_common(12) if name not in ("get", "")][:6]
+        return ", ".join(softmaxes + commonest) or "no torch function at all (is the module compiled or scripted?)"
 
     def _follow(self, scores: Tensor, chain: Chain | None) -> None:
         if chain is not None:
@@ -161,7 +168,7 @@ def _of_sdpa(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Chain:
-    lead = tuple(query.shape[:-2])
+    lead, query, key = tuple(query.shape[:-2]), query.detach(), key.detach()
     keys = key.reshape(-1, *key.shape[-2:]) if enable_gqa else key.expand(*lead, *key.shape[-2:]).flatten(0, -3)
     chain = Chain(query.reshape(-1, *query.shape[-2:]), keys, lead, causal=is_causal)
     masked = chain.times(query.shape[-1] ** -0.5 if scale is None else scale)

@@ -72,7 +72,9 @@ class HFModel:
         watches = {layer: self._watch(layer) for layer in layers}
         try:
             run_until_caught(list(watches.values()), lambda: self.run(tokens), self.listening)
-        except IndexError as error:
+        except (IndexError, RuntimeError) as error:
+            if self.context is None or len(ids) < self.context:
+                raise
             raise SequenceError(
                 f"{len(ids)} tokens are more than {self.name} has positions for, context {self.context}; use fewer"
             ) from error
