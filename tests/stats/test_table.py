@@ -45,6 +45,13 @@ def test_several_layers_are_named():
     assert format_table(rows).splitlines()[0].split()[:2] == ["layer", "head"]
 
 
+def test_shares_of_variance_are_shown_where_they_are_known():
+    rows = [{**row, "content": 0.25, "position": 0.85, "both": -0.1} for row in ROWS]
+    lines = format_table(rows).splitlines()
+    assert lines[0].split()[-4:] == ["content", "position", "both", "fit"]
+    assert "0.250     0.850  -0.100" in lines[1]
+
+
 def test_uniformity_is_never_rounded_up_to_one():
     assert format_table([{"head": 1, "uniformity": 0.99998}], ["uniformity"]).splitlines()[1] == "    0.9999"
     assert format_table([{"head": 1, "uniformity": 1 - 1e-13}], ["uniformity"]).splitlines()[1] == "    1.0000"

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 LEGEND_LINE, STEPS = 0.25, 0.7  # inches above the panels: for a line of the legend, for the bar of steps
 BAR_SHARE, BAR_HEIGHT = 0.5, 0.14  # the bar of steps: of the figure's width, and inches
+LEGEND_AROUND = 6  # characters beside a label in the legend: its line and room
 MOST_BANDS = 3  # with more curves in a panel their bands hide each other
-MOST_NAMED_STEPS = 10
 
 
 def draw_profiles(stacks: Sequence[HeadStack], labels: Sequence[str], look: Look = Look()) -> Figure:  # noqa: B008
@@ -33,7 +33,7 @@ def draw_profiles(stacks: Sequence[HeadStack], labels: Sequence[str], look: Look
     names = (
         list(labels) if quantity else [f"{n} ({s.meta.get('quantity')})" for n, s in zip(labels, stacks, strict=True)]
     )
-    columns = _legend_columns(names, grid_shape(len(stacks[0].heads))[1] * TILE_WIDTH)
+    columns = _fitting(names, grid_shape(len(stacks[0].heads))[1] * TILE_WIDTH, LEGEND_AROUND)
     above = 0.15 + LEGEND_LINE * -(-len(names) // columns)
     with style.paper_style():
         figure, layout = small_multiples(
@@ -121,9 +121,9 @@ def _common_quantity(stacks: Sequence[HeadStack]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _legend_columns(names: Sequence[str], inches: float) -> int:
-    """How many labels fit beside each other; a label takes its text and about six characters of line and room."""
-    longest = (max(len(name) for name in names) + 6) * style.LABEL_SIZE * style.CHARACTER_WIDTH / 72
+def _fitting(names: Sequence[str], inches: float, around: int) -> int:
+    """How many names fit beside each other, each with room for so many more characters."""
+    longest = (max(len(name) for name in names) + around) * style.LABEL_SIZE * style.CHARACTER_WIDTH / 72
     return max(1, min(len(names), int(inches / longest)))
 
 
@@ -140,7 +140,8 @@ def _draw_step_bar(figure: Figure, layout: Layout, colours: Sequence[str], names
     )
     bar = figure.add_axes(layout.fraction(box), label="<steps>")
     bar.imshow([[to_rgb(colour) for colour in colours]], aspect="auto", interpolation="none")
-    shown = range(0, len(names), -(-len(names) // MOST_NAMED_STEPS))
+    room = _fitting(names, box[2] / layout.dpi, 2)
+    shown = range(0, len(names), -(-len(names) // room))
     bar.set_xticks(list(shown), [names[n] for n in shown])
     bar.set_yticks([])
     bar.set_title("training step", fontsize=style.LABEL_SIZE, pad=3)

@@ -6,20 +6,12 @@ import numpy as np
 
 from posviz.errors import OutputError
 
-# Viridis at nine even steps; what lies between is mixed, so that a preview needs no matplotlib.
-VIRIDIS = np.array(
-    [
-        (68, 1, 84),
-        (71, 44, 122),
-        (59, 81, 139),
-        (44, 113, 142),
-        (33, 144, 141),
-        (39, 173, 129),
-        (92, 200, 99),
-        (170, 220, 50),
-        (253, 231, 37),
-    ]
+# Viridis at seventeen even steps; what lies between is mixed, so that a preview needs no matplotlib.
+STEPS = (
+    "440154 47186a 472c7b 424085 3a528b 32628d 2c728e 26818e 20908c "
+    "1e9f88 28ae7f 3ebc73 5ec961 83d34b addc30 d7e219 fde724"
 )
+VIRIDIS = np.array([tuple(bytes.fromhex(step)) for step in STEPS.split()])
 UPPER, LOWER, RESET = "▀", "▄", "\x1b[0m"
 
 Colour = tuple[int, int, int]
@@ -78,7 +70,7 @@ def _line(upper: list[Colour | None], lower: list[Colour | None]) -> str:
             code, character = RESET, " "
         text.append(character if code == last else code + character)
         last = code
-    return "".join(text).removeprefix(RESET).rstrip() + RESET
+    return "".join(text).removeprefix(RESET).rstrip().removesuffix(RESET) + RESET
 
 
 def _code(ground: int, colour: Colour) -> str:

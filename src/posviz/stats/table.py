@@ -14,7 +14,8 @@ COLUMNS = ("head", "min", "max", "mean", "uniformity", "reach50", "reach90", "en
 COMPARED = ("uniformity", "reach50", "reach90", "entropy", "sink", "previous", "slope")
 WIDTH = 100  # of a comparison, in characters; what does not fit beside goes below
 SHORT = {"slope": "fit.linear.slope"}  # names that people use for a number further down
-SHARES = ("sink", "previous", "content", "position", "both")
+VARIANCE = ("content", "position", "both")
+SHARES = ("sink", "previous", *VARIANCE)
 COUNTED_UP = ("head", "layer")  # ranked from the least; every other number from the greatest
 GAP = "  "
 
@@ -22,19 +23,22 @@ GAP = "  "
 def format_table(rows: Sequence[Row], columns: Sequence[str] | None = None, sort: str | None = None) -> str:
     """One line per head. `sort` names a number, or the beginning of its name; `-name` puts the least first.
 
-    Columns left out are the usual ones, with the layer in front when there is more than one.
+    Columns left out are the usual ones, with the layer when there is more than one, and the shares of the scores'
+    variance when they are known.
     """
     if not rows:
         raise PosvizError("there are no heads to list; expected at least one")
-    if columns is None:
-        several = len({row.get("layer") for row in rows}) > 1
-        columns = ("layer", *COLUMNS) if several else COLUMNS
-    else:
-        columns = [find_name(rows[0], name) for name in columns]
+    columns = _usual_columns(rows) if columns is None else [find_name(rows[0], name) for name in columns]
     if sort is not None:
         rows = ranked(rows, sort)
     lines = [[_title(name) for name in columns], *([_cell(row, name) for name in columns] for row in rows)]
     return _aligned(lines, left={n for n, name in enumerate(columns) if _is_text(rows[0], name)})
+
+
+def _usual_columns(rows: Sequence[Row]) -> list[str]:
+    layer = ["layer"] if len({row.get("layer") for row in rows}) > 1 else []
+    shares = [name for name in VARIANCE if name in rows[0]]
+    return [*layer, *COLUMNS[:-1], *shares, COLUMNS[-1]]
 
 
 def format_comparison(
