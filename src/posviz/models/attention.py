@@ -26,7 +26,9 @@ class AttentionView:
     scale: float
 
     def __post_init__(self) -> None:
-        self.state = self.method.prepare(self.parameters, self.x)
+        # Positions are computed in float32 at least: a bias of hundreds has no room for its digits in bfloat16.
+        self.parameters = {name: _exact(p) for name, p in self.parameters.items()}
+        self.state = self.method.prepare(self.parameters, _exact(self.x))
         self.rotated = not self.method.additive
         self.q_seen = self.method.rotate(self.q) if self.rotated else self.q
         self.k_seen = self.method.rotate(self.k) if self.rotated else self.k
@@ -64,3 +66,7 @@ class AttentionView:
         """The weights after mask and softmax; each row sums to 1."""
         future = torch.ones(stop - start, self.length, dtype=torch.bool, device=self.q.device).triu(start + 1)
         return self.scores(start, stop).masked_fill(future, float("-inf")).softmax(dim=-1)
+
+
+def _exact(t: Tensor) -> Tensor:
+    return t.to(torch.promote_types(t.dtype, torch.float32))

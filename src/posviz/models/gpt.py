@@ -72,7 +72,7 @@ class Attention(nn.Module):
         q, k, v = self.project(x)
         view = AttentionView(self.method, self.pos.values(), x, q, k, self.scale)
         if self.method.additive:
-            y = torch.cat([view.attention(start, stop) @ v for start, stop in self._row_blocks(x)], dim=2)
+            y = torch.cat([view.attention(start, stop).to(v) @ v for start, stop in self._row_blocks(x)], dim=2)
         else:
             y = scaled_dot_product_attention(view.q_seen, view.k_seen, v, is_causal=True, scale=self.scale)
         return self.c_proj(y.transpose(1, 2).flatten(2))
