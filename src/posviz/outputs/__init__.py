@@ -18,17 +18,18 @@ if TYPE_CHECKING:
     from posviz.draw.look import Look
 
 FIGURES = {".png": "png", ".pdf": "pdf", ".svg": "svg"}  # suffix -> module with write() and read()
+PAGES = {".html": "page"}  # the same for kinds that are made of a stack, not of a figure
 ARRAYS = (".npz", ".safetensors")
 
 
 def can_write(path: Path, suffixes: Iterable[str] | None = None) -> Path:
     """The path, after checking that a result can be written there: to be called before a long job.
 
-    Raises OutputError for a suffix that is not among `suffixes` (default: every kind of figure), a folder, or a place
-    where nothing can be created. Creates nothing.
+    Raises OutputError for a suffix that is not among `suffixes` (default: all that `save` can make), a folder, or a
+    place where nothing can be created. Creates nothing.
     """
     path = Path(path)
-    _known(path, tuple(suffixes or FIGURES))
+    _known(path, tuple(suffixes or (*FIGURES, *PAGES)))
     probe(path)
     return path
 
@@ -39,13 +40,19 @@ def save(stack: HeadStack, look: Look, path: Path, recipe: Mapping[str, Any]) ->
 
 
 def save_all(stack: HeadStack, look: Look, paths: Sequence[Path], recipe: Mapping[str, Any]) -> list[Path]:
-    """The same drawing as several files; it is drawn once."""
-    from posviz.draw.grid import draw_grid
-
+    """The same drawing as several files; the figure is drawn once."""
+    paths = [can_write(path) for path in paths]
+    figure = None
     for path in paths:
-        can_write(path)
-    figure = draw_grid(stack, look)
-    return [save_figure(figure, path, recipe) for path in paths]
+        if path.suffix.lower() in PAGES:
+            _module(path).save_page(stack, path, look, recipe)
+            continue
+        if figure is None:
+            from posviz.draw.grid import draw_grid
+
+            figure = draw_grid(stack, look)
+        save_figure(figure, path, recipe)
+    return paths
 
 
 def save_figure(figure: Figure, path: Path, recipe: Mapping[str, Any]) -> Path:
@@ -53,16 +60,16 @@ def save_figure(figure: Figure, path: Path, recipe: Mapping[str, Any]) -> Path:
     from posviz.draw.style import paper_style
 
     path = Path(path)
-    writer = import_module(f"{__name__}.{FIGURES[_known(path, tuple(FIGURES))]}")
+    _known(path, tuple(FIGURES))
     with replacing(path) as temporary, paper_style():
-        writer.write(figure, temporary, recipe)
+        _module(path).write(figure, temporary, recipe)
     return path
 
 
 def read_recipe(path: Path) -> dict[str, Any]:
     """The recipe that a figure carries; of a stored stack, what is known about it."""
     path = Path(path)
-    suffix = _known(path, (*FIGURES, *ARRAYS))
+    suffix = _known(path, (*FIGURES, *PAGES, *ARRAYS))
     try:
         if suffix in ARRAYS:
             from posviz.outputs.arrays import read_meta
@@ -70,12 +77,17 @@ def read_recipe(path: Path) -> dict[str, Any]:
             return read_meta(path)
         from posviz.outputs.recipes import from_text
 
-        recipe = from_text(import_module(f"{__name__}.{FIGURES[suffix]}").read(path))
+        recipe = from_text(_module(path).read(path))
     except OSError as error:
         raise OutputError(cannot_read(path, error)) from error
     if recipe is None:
         raise OutputError(f"{path} carries no recipe; expected a figure that posviz made, with its metadata kept")
     return recipe
+
+
+def _module(path: Path) -> Any:
+    """The module for a kind of file, imported when it is needed."""
+    return import_module(f"{__name__}.{(FIGURES | PAGES)[path.suffix.lower()]}")
 
 
 def _known(path: Path, suffixes: tuple[str, ...]) -> str:
