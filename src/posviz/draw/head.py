@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SHOWN_ROWS = 4
+SHOWN_ROWS, FEW_KEYS = 4, 200  # of more keys, scores go up and down so much that wide lines cover each other
 FACTS = ("uniformity", "reach50", "reach90", "entropy", "sink", "previous")
 TOKEN_SIZE = 7.0  # points
 Window = tuple[int, int]
@@ -161,7 +161,8 @@ def _draw_rows(axes: Axes, stack: HeadStack, start: int) -> None:
         name = f"query {first}" if first == last else f"queries {first} to {last}"
         if row < len(stack.tokens) and stack.cell == 1:
             name += f"  {token_label(stack.tokens[row])}"
-        (line,) = axes.plot(keys, stack.values[0, row], color=colour, linewidth=LINE, label=name)
+        width = LINE if columns <= FEW_KEYS else THIN
+        (line,) = axes.plot(keys, stack.values[0, row], color=colour, linewidth=width, label=name)
         if np.isfinite(stack.values[0, row]).sum() == 1:  # a line through one point is not seen
             line.set_marker(".")
     axes.set_title("Some queries over their keys")
