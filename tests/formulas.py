@@ -108,12 +108,11 @@ def dape(p: Params, plain: np.ndarray, content: np.ndarray) -> np.ndarray:
 
 
 def _three_keys(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    out = np.zeros((len(weight), *x.shape[1:])) + bias[:, None, None]
-    for key in range(x.shape[2]):
-        for tap in range(3):
-            if 0 <= key + tap - 1 < x.shape[2]:
-                out[:, :, key] += weight[:, :, 0, tap] @ x[:, :, key + tap - 1]
-    return out
+    """Every key's own channels, and those of the keys to its left and right, each with its own weights."""
+    left, right = np.zeros_like(x), np.zeros_like(x)
+    left[:, :, 1:], right[:, :, :-1] = x[:, :, :-1], x[:, :, 1:]
+    taps = zip((left, x, right), np.moveaxis(weight[:, :, 0], 2, 0), strict=True)
+    return sum(np.tensordot(w, near, axes=1) for near, w in taps) + bias[:, None, None]
 
 
 def rope(x: np.ndarray, pairing: str = "halves", base: float = 10000.0, rotary_dim: int | None = None) -> np.ndarray:
