@@ -64,18 +64,18 @@ def test_shared_scale_gives_equal_values_equal_colours() -> None:
 
 
 def test_diverging_puts_zero_in_the_middle() -> None:
-    values = np.array([[[0, 1], [-0.5, -4]]], dtype=np.float32)
+    values = np.array([[[0, 1, 2], [-0.5, -4, 0], [3, 0, 0]]], dtype=np.float32)
     figure = draw_grid(HeadStack(values, (1,)), Look(diverging=True))
-    cells = cells_of(pixels_of(figure), panels(figure)[0], 2, 2)
+    cells = cells_of(pixels_of(figure), panels(figure)[0], 3, 3)
     np.testing.assert_array_equal(cells, colours(values[0], Normalize(-4, 4), "RdBu_r"))
     assert np.ptp(cells[0, 0].astype(int)) <= 2  # zero is grey
 
 
 def test_log_of_weights_spans_decades_and_draws_zero() -> None:
-    values = np.array([[[1.0, np.nan], [1e-4, 0.0]]], dtype=np.float32)
+    values = np.array([[[1, np.nan, np.nan], [1e-4, 0, np.nan], [0.5, 0.5, 0]]], dtype=np.float32)
     figure = draw_grid(HeadStack(values, (1,)), Look(log=True))
-    cells = cells_of(pixels_of(figure), panels(figure)[0], 2, 2)
-    wanted = colours(np.array([[1.0, np.nan], [1e-4, 1e-4]]), LogNorm(np.float32(1e-4), 1))
+    cells = cells_of(pixels_of(figure), panels(figure)[0], 3, 3)
+    wanted = colours(np.where(values[0] == 0, np.float32(1e-4), values[0]), LogNorm(np.float32(1e-4), 1))
     np.testing.assert_array_equal(cells, wanted)
 
 
@@ -97,9 +97,9 @@ def test_a_chosen_colour_map_is_used() -> None:
 
 
 def test_a_reduced_stack_keeps_the_colours_of_the_whole_range() -> None:
-    values = np.array([[[1, np.nan], [2, 3]]], dtype=np.float32)
+    values = np.array([[[1, np.nan, np.nan], [2, 3, np.nan], [4, 5, 6]]], dtype=np.float32)
     ranges = np.array([[0, 10]], dtype=np.float32)
-    stack = HeadStack(values, (1,), meta={"seq_len": 31, "reduce": "mean"}, cell=16, ranges=ranges)
+    stack = HeadStack(values, (1,), meta={"seq_len": 47, "reduce": "mean"}, cell=16, ranges=ranges)
     figure = draw_grid(stack)
-    cells = cells_of(pixels_of(figure), panels(figure)[0], 2, 2)
+    cells = cells_of(pixels_of(figure), panels(figure)[0], 3, 3)
     np.testing.assert_array_equal(cells, colours(values[0], Normalize(0, 10)))
