@@ -164,7 +164,9 @@ def _reduce(block: np.ndarray, cell: int, how: str) -> np.ndarray:
 def _add_profile(block: np.ndarray, start: int, total: np.ndarray, count: np.ndarray) -> None:
     """Add a block's visible past to the sum and the number of values at each distance."""
     for row in range(block.shape[1]):
-        past = block[:, row, start + row :: -1] if start + row < block.shape[2] else block[:, row, ::-1]
+        last = min(start + row, block.shape[2] - 1)  # there may be fewer keys than queries
+        past = block[:, row, last::-1]
         seen = ~np.isnan(past)
-        total[:, : past.shape[1]] += np.where(seen, past, 0)
-        count[:, : past.shape[1]] += seen
+        at = slice(start + row - last, start + row + 1)
+        total[:, at] += np.where(seen, past, 0)
+        count[:, at] += seen

@@ -116,8 +116,10 @@ class HeadStack:
         wanted = tuple(heads)
         for head in wanted:
             if head not in self.heads:
-                have = f"{min(self.heads)} to {max(self.heads)}" if self.heads else "none"
-                raise PosvizError(f"there is no head {head}; the layer has heads {have}")
+                first, last = min(self.heads, default=1), max(self.heads, default=0)
+                every = sorted(self.heads) == list(range(first, last + 1))
+                have = f"heads {first} to {last}" if every else f"only heads {', '.join(map(str, self.heads))}"
+                raise PosvizError(f"there is no head {head}; the stack has {have}")
         index = [self.heads.index(head) for head in wanted]
         return replace(
             self,
