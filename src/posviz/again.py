@@ -22,7 +22,7 @@ def words_for(recipe: Mapping[str, Any], out: Path, ckpt: str | None = None) -> 
 
 
 def _home(value: Any) -> Any:
-    return str(Path(value).expanduser()) if isinstance(value, str) and value.startswith("~") else value
+    return str(Path(value).expanduser()) if isinstance(value, str) and value.startswith("~/") else value
 
 
 def _check_source(recipe: Mapping[str, Any], options: Mapping[str, Any]) -> None:

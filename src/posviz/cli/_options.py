@@ -42,7 +42,7 @@ def takes(cls: type[Any], without: Collection[str] = ()) -> Callable[[Callable[.
         names = {f.name for f in offered}
 
         def run(**said: Any) -> Any:
-            asked = {n: tuple(v or ()) if isinstance(v, list) else v for n, v in said.items() if n in names}
+            asked = {n: _at_home(v) for n, v in said.items() if n in names}
             rest = {n: v for n, v in said.items() if n not in names}
             return command(cls(**asked), **rest)
 
@@ -53,6 +53,13 @@ def takes(cls: type[Any], without: Collection[str] = ()) -> Callable[[Callable[.
         return run
 
     return wrap
+
+
+def _at_home(value: Any) -> Any:
+    """The value as a request has it. A recipe quotes `~` in its paths, so the shell leaves it for us to expand."""
+    if isinstance(value, list):
+        return tuple(_at_home(each) for each in value)
+    return value.expanduser() if isinstance(value, Path) else value
 
 
 def _parameter(f: Any) -> inspect.Parameter:
