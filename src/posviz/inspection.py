@@ -53,7 +53,10 @@ def _layers(request: CaptureRequest, layers: str) -> Sequence[int]:
             ) from None
     from posviz.subjects import open_subject
 
-    count = open_subject(request).n_layers
+    subject = open_subject(request)
+    if subject.n_layers is None:
+        subject.sequence(request)  # a module of one's own shows its layers only when it runs
+    count = subject.n_layers
     if count is None:
         raise MethodError("a formula is the same in every layer; leave out --layer all")
     return range(1, count + 1)

@@ -90,6 +90,16 @@ class Recording:
             raise CaptureError(self._nothing())
         return self._kept[0]
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a figure of the recorded call alone would not tell."""
+        said = [f"a batch of {self._batch} was run; its first sample is shown"] if self._batch > 1 else []
+        if self.seen.q is None:
+            said.append(
+                "the way from queries and keys to the scores could not be followed: the softmax's input is shown"
+            )
+        return tuple(said)
+
     def _nothing(self) -> str:
         name = type(self.model).__name__
         if not self._passes:
@@ -103,11 +113,6 @@ class Recording:
         """What the recorded heads see: `scores`, `content`, `bias` or `attention`; the first sample of a batch."""
         seen = self.seen
         calls, layer = self.n_layers, self.layer
-        notes = [f"a batch of {self._batch} was run; its first sample is shown"] if self._batch > 1 else []
-        if seen.q is None:
-            notes.append(
-                "the way from queries and keys to the scores could not be followed: the softmax's input is shown"
-            )
         meta = {
             "posviz_version": __version__,
             "method": "custom",
@@ -117,7 +122,7 @@ class Recording:
             "n_layers": calls,
             "seed": None,
             "source": type(self.model).__name__,
-            "notes": notes,
+            "notes": list(self.notes),
         }
         return fold(seen, quantity, Folding(mask=mask, reduce=reduce), meta=meta)
 

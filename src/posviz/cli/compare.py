@@ -14,8 +14,17 @@ from posviz.options import CompareRequest
 
 if TYPE_CHECKING:
     from posviz.comparison import Side
+    from posviz.stack import HeadStack
 
-OWN = {"ckpt", "method", "model", "scale", "log", "raw"}  # what is compared says these, or they mean nothing here
+OWN = {
+    "ckpt",
+    "method",
+    "model",
+    "scale",
+    "log",
+    "raw",
+    "mask",
+}  # what is compared says these, or they mean nothing here
 
 
 @app.command("compare")
@@ -32,8 +41,8 @@ def compare(
 ) -> None:
     """Compare models head by head.
 
-    Draws every head's profile over distance, one line per model, and for two models also their difference; prints
-    their numbers side by side. With --steps, shows how each head moves in training (a .gif animates it).
+    Draws every head's profile over distance, one line per model, and for two models of the same quantity also their
+    difference; prints their numbers side by side. With --steps, shows how each head moves in training (a .gif animates it).
     """
     from posviz.outputs import FIGURES, can_write
 
@@ -71,7 +80,7 @@ def _draw(request: CompareRequest, sides: list[Side], sources: list[str]) -> lis
 
     stacks = [side.stack for side in sides]
     figures = {"": draw_profiles(stacks, [side.label for side in sides], _look(request))}
-    if len(sides) == 2:
+    if len(sides) == 2 and _alike(stacks[0], stacks[1]):
         figures["-difference"] = draw_difference(stacks[0], stacks[1], _look(request))
     recipe = recipe_of("compare", request, stacks[0], arguments=plain_sources(sources))
     return [
@@ -79,6 +88,11 @@ def _draw(request: CompareRequest, sides: list[Side], sources: list[str]) -> lis
         for path in request.out or [default_out(sources)]
         for part, figure in figures.items()
     ]
+
+
+def _alike(a: HeadStack, b: HeadStack) -> bool:
+    """Whether two stacks can be subtracted: the same quantity of the same positions."""
+    return a.meta.get("quantity") == b.meta.get("quantity") and a.values.shape == b.values.shape and a.cell == b.cell
 
 
 def _draw_steps(request: CompareRequest, sides: list[Side], steps: list[int], folder: Path) -> list[Path]:

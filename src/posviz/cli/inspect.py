@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @app.command("inspect")
-@takes(InspectRequest, without={"layer", "scale", "heads"})
+@takes(InspectRequest, without={"layer", "scale", "heads", "mask"})
 def inspect(
     request: InspectRequest,
     head: Annotated[

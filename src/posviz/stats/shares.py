@@ -14,18 +14,17 @@ from posviz.stats.table import numbered
 
 @dataclass(frozen=True)
 class VarianceShares:
-    """The variance of one head's scores over all visible pairs, split: the three shares sum to 1.
+    """The variance of one head's scores over all visible pairs, split between content and position: they sum to 1.
 
-    Scores are content plus what position adds: the bias of an additive method, the change by rotation of RoPE. So
-    their variance is that of content, that of position, and twice the covariance of the two, which is negative where
-    one undoes the other. The shares are None where the scores do not vary.
+    Scores are content plus what position adds: the bias of an additive method, the change by rotation of RoPE. Each
+    part's share is its covariance with the scores over their variance, so that a share is negative where the part
+    works against what the scores do. The shares are None where the scores do not vary.
     """
 
     head: int
     variance: float
     content: float | None
     position: float | None
-    both: float | None
 
     def to_json(self) -> dict[str, float | int | None]:
         return asdict(self)
@@ -55,9 +54,9 @@ def _split(head: int, scores: np.ndarray, content: np.ndarray) -> VarianceShares
     rest = whole - part
     variance = float(whole.var())
     if variance <= (FLOAT32 * np.abs(whole).max()) ** 2:
-        return VarianceShares(head, variance, None, None, None)
-    both = 2 * np.mean((part - part.mean()) * (rest - rest.mean()))
-    return VarianceShares(head, variance, *(float(x / variance) for x in (part.var(), rest.var(), both)))
+        return VarianceShares(head, variance, None, None)
+    centred = whole - whole.mean()
+    return VarianceShares(head, variance, *(float(np.mean(x * centred) / variance) for x in (part, rest)))
 
 
 def _size(stack: HeadStack) -> str:
