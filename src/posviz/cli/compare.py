@@ -42,7 +42,8 @@ def compare(
     """Compare models head by head.
 
     Draws every head's profile over distance, one line per model, and for two models of the same quantity also their
-    difference; prints their numbers side by side. With --steps, shows how each head moves in training (a .gif animates it).
+    difference; prints their numbers side by side. With --steps, shows how each head moves in training (a .gif
+    animates it).
     """
     from posviz.outputs import FIGURES, can_write
 
