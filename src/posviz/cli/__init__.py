@@ -17,7 +17,6 @@ _ClickException: Any = typer.BadParameter.__mro__[2]
 app = typer.Typer(
     name="posviz",
     help="See how a transformer encodes position: every head's positional bias, drawn from a trained checkpoint.",
-    no_args_is_help=True,
     rich_markup_mode=None,  # plain text: quicker to print, and the same on every terminal
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -30,11 +29,13 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _root(
+    context: typer.Context,
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
 ) -> None:
-    pass
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 # Each of these adds itself to `app`.

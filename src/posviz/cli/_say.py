@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from posviz.options import CaptureRequest
-from posviz.stack import HeadStack
+
+if TYPE_CHECKING:
+    from posviz.stack import HeadStack
 
 
 def note(stack: HeadStack, request: CaptureRequest) -> None:
