@@ -2,155 +2,198 @@
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from dataclasses import dataclass
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from posviz.errors import PosvizError
+from posviz.leftovers import sweep
 from posviz.manifest import Figure
 from posviz.options import RenderRequest
 from posviz.stack import HeadStack
 
+Report = Callable[["Result"], None]
+OpenExecutor = Callable[[int], AbstractContextManager[tuple[Executor, int]]]  # for so many figures: it, and its width
+
+HANDED_OVER = 256 * 2**20  # bytes of stacks that a group leaves to others to draw; what is beyond it draws itself
+_drawing = threading.Lock()  # matplotlib's style belongs to the process, and a cluster's workers may be threads
+
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one figure: `done`, `up to date` or `failed`."""
+    """What became of one figure: `done`, `up to date`, `failed` or `not tried`."""
 
     name: str
     status: str
     why: str = ""
-    paths: tuple[str, ...] = ()
-
-
-class Batch:
-    """A batch under way: what is pending, and what became of each figure."""
-
-    def __init__(self, executor: Executor, report: Callable[[Result], None]) -> None:
-        self.executor, self.report = executor, report
-        self.results: dict[str, Result] = {}
-        self.pending: dict[Future[Any], list[Figure]] = {}
-
-    def finish(self, result: Result) -> None:
-        self.results[result.name] = result
-        self.report(result)
-
-    def submit(self, figures: list[Figure], job: Callable[..., Any], *args: Any) -> None:
-        try:
-            self.pending[self.executor.submit(job, *args)] = figures
-        except RuntimeError as error:  # the pool broke down, most likely for want of memory
-            for figure in figures:
-                self.finish(Result(figure.name, "failed", reason(error)))
-
-    def take(self, future: Future[Any]) -> None:
-        """One job is done: a group was captured, and is now drawn figure by figure; or a figure was drawn."""
-        figures = self.pending.pop(future)
-        error = future.exception()
-        if error is not None:
-            for figure in figures:
-                self.finish(Result(figure.name, "failed", reason(error)))
-            return
-        outcome = future.result()
-        if isinstance(outcome, Result):
-            self.finish(outcome)
-            return
-        for figure, stacks in zip(figures, outcome, strict=True):
-            if isinstance(stacks, str):
-                self.finish(Result(figure.name, "failed", stacks))
-            else:
-                self.submit([figure], draw_one, figure, stacks)
-
-    def give_up(self) -> None:
-        """Leave out everything that has not begun."""
-        for future, figures in list(self.pending.items()):
-            if future.cancel():
-                del self.pending[future]
-                for figure in figures:
-                    self.finish(Result(figure.name, "not tried", "a figure before it failed"))
+    paths: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def draw_batch(
     figures: Sequence[Figure],
-    executor: Executor,
-    report: Callable[[Result], None],
+    open_executor: OpenExecutor,
+    report: Report,
     *,
     force: bool = False,
     keep_going: bool = True,
 ) -> list[Result]:
     """Draw every figure that is not up to date; one that fails does not stop the others unless asked to."""
-    batch = Batch(executor, report)
+    results: dict[str, Result] = {}
+
+    def finish(result: Result) -> None:
+        results[result.name] = result
+        report(result)
+
     stale = []
     for figure in figures:
+        sweep(figure.request.out)  # of a run that was killed
         if not force and up_to_date(figure):
-            batch.finish(Result(figure.name, "up to date", paths=tuple(map(str, figure.request.out))))
+            finish(Result(figure.name, "up to date", paths=figure.request.out))
         else:
             stale.append(figure)
-    for group in groups(stale):
-        batch.submit(group, capture_group, [figure.request for figure in group])
-    while batch.pending:
-        done, _ = wait(batch.pending, return_when=FIRST_COMPLETED)
-        for future in done:
-            batch.take(future)
-        if not keep_going and any(result.status == "failed" for result in batch.results.values()):
-            batch.give_up()
-    return [batch.results[figure.name] for figure in figures]
+    if stale:
+        try:
+            with open_executor(len(stale)) as (executor, width):
+                Batch(executor, width, finish, keep_going).run(groups(stale))
+        finally:
+            sweep(path for figure in stale for path in figure.request.out)  # of processes that were killed
+    return [results[figure.name] for figure in figures]
+
+
+class Batch:
+    """A batch under way. Only so much is handed to the executor at a time as it can work on: stacks are large."""
+
+    def __init__(self, executor: Executor, width: int, finish: Report, keep_going: bool) -> None:
+        self.executor, self.width = executor, width
+        self.finish, self.keep_going = finish, keep_going
+        self.failed = False
+        self.pending: dict[Future[Any], list[Figure]] = {}
+
+    def run(self, groups: Iterable[list[Figure]]) -> None:
+        waiting = deque(groups)
+        while waiting or self.pending:
+            while waiting and len(self.pending) < self.width:
+                group = waiting.popleft()
+                self.submit(group, capture_group, [anchored(figure) for figure in group])
+            done, _ = wait(self.pending, return_when=FIRST_COMPLETED)
+            for future in done:
+                self.take(self.pending.pop(future), future)
+            if self.failed and not self.keep_going:
+                self.give_up(waiting)
+
+    def submit(self, figures: list[Figure], job: Callable[..., Any], *args: Any) -> None:
+        self.pending[self.executor.submit(job, *args)] = figures
+
+    def take(self, figures: list[Figure], future: Future[Any]) -> None:
+        """A job is over: for each of its figures there is a result, or stacks that are still to be drawn."""
+        try:
+            outcomes = future.result()
+        except CancelledError:
+            outcomes = [Result(figure.name, "failed", "the job was given up by where it ran") for figure in figures]
+        except Exception as error:
+            outcomes = [Result(figure.name, "failed", reason(error)) for figure in figures]
+        for figure, outcome in zip(figures, outcomes, strict=True):
+            if not isinstance(outcome, Result):
+                self.submit([figure], draw, anchored(figure), outcome)
+                continue
+            self.failed |= outcome.status == "failed"
+            self.finish(replace(outcome, paths=figure.request.out))
+
+    def give_up(self, waiting: deque[list[Figure]]) -> None:
+        """Leave out everything that has not begun."""
+        left = [figure for group in waiting for figure in group]
+        waiting.clear()
+        for future in list(self.pending):
+            if future.cancel():
+                left += self.pending.pop(future)
+        for figure in left:
+            self.finish(Result(figure.name, "not tried", "another figure failed before"))
 
 
 def groups(figures: Iterable[Figure]) -> list[list[Figure]]:
-    """Figures that can share one run of one model, together."""
-    from posviz.render import capture_part
-    from posviz.session import run_key
+    """Figures of one model, together."""
+    from posviz.session import model_key
 
     found: dict[Any, list[Figure]] = {}
-    for figure in figures:
-        request = figure.request
-        key = request.from_file or request.extrapolate or run_key(capture_part(request))
-        found.setdefault(key if request.extrapolate is None else figure.name, []).append(figure)
+    for number, figure in enumerate(figures):
+        stored = figure.request.from_file is not None
+        found.setdefault(number if stored else model_key(figure.request), []).append(figure)
     return list(found.values())
 
 
-def capture_group(requests: Sequence[RenderRequest]) -> list[Any]:
-    """The stacks of requests that share a run; a reason, as text, for each that cannot be had."""
-    from posviz.render import capture_part, stacks_of
+def anchored(figure: Figure) -> Figure:
+    """The figure with every path absolute: the process that draws it may have another current folder."""
+    request = figure.request
+    said: dict[str, Any] = {"out": tuple(path.absolute() for path in request.out)}
+    for name in ("config", "text_file", "tokens", "from_file"):
+        value = getattr(request, name)
+        said[name] = value and value.expanduser().absolute()
+    for name in ("ckpt", "tokenizer"):  # a path, or a name on the hub
+        value = getattr(request, name)
+        if value is not None and Path(value).expanduser().exists():
+            said[name] = str(Path(value).expanduser().absolute())
+    return replace(figure, request=replace(request, **said))
+
+
+# -- what runs where the executor puts it ------------------------------------------------------------------------------
+
+
+def capture_group(figures: Sequence[Figure]) -> list[Result | list[HeadStack]]:
+    """For each figure of one model its stacks, to be drawn by whoever is free, or else the result at once."""
+    from posviz.render import captures_of, stacks_of
     from posviz.session import Session
 
-    session = Session([capture_part(request) for request in requests if request.from_file is None])
-    found: list[Any] = []
-    for request in requests:
+    session = Session([capture for figure in figures for capture in captures_of(figure.request)])
+    room = HANDED_OVER
+    found: list[Result | list[HeadStack]] = []
+    for figure in figures:
         try:
-            found.append(stacks_of(request, session))
+            stacks = stacks_of(figure.request, session)
         except Exception as error:  # one figure's trouble is its own
-            found.append(reason(error))
+            found.append(Result(figure.name, "failed", reason(error)))
+            continue
+        room -= sum(stack.values.nbytes for stack in stacks)
+        here = room < 0 or figure is figures[-1]  # the last one keeps this process busy
+        found += draw(figure, stacks) if here else [stacks]
     return found
 
 
-def draw_one(figure: Figure, stacks: Sequence[HeadStack]) -> Result:
+def draw(figure: Figure, stacks: Sequence[HeadStack]) -> list[Result | list[HeadStack]]:
     """Draw and write one figure."""
     from posviz.render import write
 
     try:
-        paths = write(figure.request, stacks)
+        with _drawing:
+            write(figure.request, stacks)
     except Exception as error:  # one figure's trouble is its own
-        return Result(figure.name, "failed", reason(error))
-    return Result(figure.name, "done", paths=tuple(map(str, paths)))
+        return [Result(figure.name, "failed", reason(error))]
+    return [Result(figure.name, "done", notes=tuple(stacks[-1].meta.get("notes", ())))]
 
 
 def up_to_date(figure: Figure) -> bool:
     """Whether every file of the figure is there and was made from the same inputs."""
+    from posviz.inputs import inputs_digest
     from posviz.outputs import read_recipe
-    from posviz.recipe import inputs_digest
 
+    request: RenderRequest = figure.request
     try:
-        if not all(Path(path).exists() for path in figure.request.out):
+        if not all(path.exists() for path in request.out):
             return False
-        wanted = inputs_digest(figure.request)
-        return all(read_recipe(path).get("inputs") == wanted for path in figure.request.out)
-    except PosvizError:
+        wanted = inputs_digest(request)
+        return all(read_recipe(path).get("inputs") == wanted for path in request.out)
+    except (PosvizError, OSError):
         return False  # drawing it again says what is wrong
 
 
 def reason(error: BaseException) -> str:
+    """Why, in one line."""
+    message = " ".join(str(error).split())
     if isinstance(error, PosvizError):
-        return " ".join(str(error).split())
-    return f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
+        return message
+    return f"{type(error).__name__}: {message or 'no message'}"

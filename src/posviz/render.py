@@ -22,11 +22,19 @@ def stacks_of(request: RenderRequest, session: Session | None = None) -> list[He
         return [_stored(request, request.from_file)]
     from posviz.session import Session
 
-    asked = [capture_part(request)]
-    if request.extrapolate is not None:
-        asked = [replace(asked[0], seq_len=length) for length in parse_lengths(request.extrapolate)]
-    session = session if session is not None and request.extrapolate is None else Session(asked)
+    asked = captures_of(request)
+    session = session or Session(asked)
     return [session.stack(each) for each in asked]
+
+
+def captures_of(request: RenderRequest) -> list[CaptureRequest]:
+    """What must be captured for a figure: one capture, or one for each length that is asked for."""
+    if request.from_file is not None:
+        return []
+    asked = capture_part(request)
+    if request.extrapolate is None:
+        return [asked]
+    return [replace(asked, seq_len=length) for length in parse_lengths(request.extrapolate)]
 
 
 def write(request: RenderRequest, stacks: Sequence[HeadStack]) -> list[Path]:

@@ -12,13 +12,14 @@ import numpy as np
 
 from posviz import __version__
 from posviz.errors import MethodError, PosvizError, unknown_name
-from posviz.options import CaptureRequest, to_options
+from posviz.options import SEQUENCE, CaptureRequest, to_options
 from posviz.rows import QUANTITIES, Folding, fold
 from posviz.stack import HeadStack
 from posviz.subjects import Seen, Subject, is_bias_alone, layer_index, method_of, open_subject
 
 # What only decides which part of a run is shown; requests that differ in nothing else share the run.
 SHOWN = {"quantity", "layer", "heads", "mask", "reduce"}
+Key = tuple[Any, ...]
 
 
 @dataclass
@@ -34,7 +35,9 @@ class Session:
 
     def __init__(self, requests: Sequence[CaptureRequest]) -> None:
         self.requests = list(requests)
-        self._runs: dict[tuple[Any, ...], _Run] = {}
+        self._runs: dict[Key, _Run] = {}
+        self._subjects: dict[Key, tuple[Subject, Future[str | None]]] = {}
+        self._alone: dict[Key, bool] = {}  # whether the bias of a model needs no tokens
         self._hasher = ThreadPoolExecutor(1, thread_name_prefix="posviz-hash")
 
     def stack(self, request: CaptureRequest, *, profile: bool = False) -> HeadStack:
@@ -61,16 +64,37 @@ class Session:
         return stack
 
     def _run(self, request: CaptureRequest) -> _Run:
-        key = run_key(request)
+        key = self._run_key(request)
         if key not in self._runs:
-            subject = open_subject(request)
-            digest = self._hasher.submit(subject.sha256)  # hashing needs no interpreter: it runs while we draw
+            subject, digest = self._subject(request)
             sequence = subject.sequence(request)
-            alike = [r for r in self.requests if run_key(r) == key] or [request]
+            alike = [r for r in self.requests if self._run_key(r) == key]
             layers = {layer_index(r.layer, subject.n_layers) for r in alike if _valid(r, subject)}
             layers.add(layer_index(request.layer, subject.n_layers))
             self._runs[key] = _Run(subject, sequence, subject.see(sequence, sorted(layers), request), digest)
         return self._runs[key]
+
+    def _subject(self, request: CaptureRequest) -> tuple[Subject, Future[str | None]]:
+        """The model, opened once for all its sequences, and its hash."""
+        key = (self._is_alone(request), *model_key(request))
+        if key not in self._subjects:
+            subject = open_subject(request)
+            # Hashing needs no interpreter: it runs while we draw.
+            self._subjects[key] = subject, self._hasher.submit(subject.sha256)
+        return self._subjects[key]
+
+    def _run_key(self, request: CaptureRequest) -> Key:
+        """Requests with equal keys can share a run. A bias that needs no tokens has one of its own."""
+        shared = (getattr(request, f.name) for f in fields(CaptureRequest) if f.name not in SHOWN)
+        return (self._is_alone(request), *shared)
+
+    def _is_alone(self, request: CaptureRequest) -> bool:
+        if request.quantity not in (None, "bias"):
+            return False
+        key = model_key(request)
+        if key not in self._alone:
+            self._alone[key] = _needs_no_tokens(request)
+        return self._alone[key]
 
     def _meta(self, request: CaptureRequest, run: _Run, seen: Seen, quantity: str, index: int) -> dict[str, Any]:
         notes = [*run.subject.notes, *seen.notes, *(run.sequence.notes if run.sequence is not None else ())]
@@ -91,13 +115,14 @@ class Session:
         }
 
 
-def run_key(request: CaptureRequest) -> tuple[Any, ...]:
-    """Requests with equal keys can share a run. A bias that needs no tokens is drawn without one, so it has its own."""
-    return (_alone(request), *(getattr(request, f.name) for f in fields(CaptureRequest) if f.name not in SHOWN))
+def model_key(request: CaptureRequest) -> Key:
+    """Requests with equal keys are about one model, opened in one way; opens nothing."""
+    about = (f.name for f in fields(CaptureRequest) if f.metadata["group"] != SEQUENCE)
+    return tuple(getattr(request, name) for name in about if name not in SHOWN)
 
 
-def _alone(request: CaptureRequest) -> bool:
-    if request.quantity not in (None, "bias") or request.model is not None:
+def _needs_no_tokens(request: CaptureRequest) -> bool:
+    if request.model is not None:
         return False
     try:
         return is_bias_alone(request, request.method or method_of(request))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,8 @@ from posviz.cli import app
 if TYPE_CHECKING:
     from posviz.batch import Result
     from posviz.manifest import Figure
+
+STATES = ("done", "up to date", "failed", "not tried")
 
 
 @app.command("batch")
@@ -31,9 +33,9 @@ def batch(
     ckpt_dir: Annotated[
         Path | None, typer.Option(help="Without a manifest: folder of checkpoints to draw.", metavar="FOLDER")
     ] = None,
-    out_dir: Annotated[Path, typer.Option(help="Without a manifest: where figures go.", metavar="FOLDER")] = Path(
-        "figures"
-    ),
+    out_dir: Annotated[
+        Path | None, typer.Option(help="Without a manifest: where figures go.  [default: figures]", metavar="FOLDER")
+    ] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="Run on a Dask cluster, such as tcp://HOST:8786.", metavar="ADDRESS")
     ] = None,
@@ -43,57 +45,84 @@ def batch(
     Without a manifest it draws the set of the CABLE paper: Figures 11 to 15, with KERPLE and CABLE beside them, from
     the bundled checkpoints or from --ckpt-dir.
     """
-    figures = _figures(manifest, ckpt_dir, out_dir, only or [])
+    figures = _only(_figures(manifest, ckpt_dir, out_dir), only or [])
     if dry_run:
         _say_plan(figures, force)
         return
-    from posviz.batch import draw_batch
-    from posviz.executors import executor
-
-    with executor(jobs, len(figures), scheduler) as pool, _progress(len(figures)) as report:
-        results = draw_batch(figures, pool, report, force=force, keep_going=keep_going)
+    results = _draw(figures, jobs, scheduler, force, keep_going)
     if captions:
-        from posviz.captions import write_captions
-
-        for result in results:
-            if result.status != "failed":
-                write_captions(result.name, [Path(path) for path in result.paths])
+        results = _with_captions(results)
     _table(results)
     if any(result.status in ("failed", "not tried") for result in results):
         raise typer.Exit(1)
 
 
-def _figures(manifest: Path | None, ckpt_dir: Path | None, out_dir: Path, only: list[str]) -> list[Figure]:
-    from fnmatch import fnmatchcase
+def _draw(
+    figures: list[Figure], jobs: int | None, scheduler: str | None, force: bool, keep_going: bool
+) -> list[Result]:
+    from posviz.batch import draw_batch
+    from posviz.executors import executor
 
-    from posviz.errors import ManifestError
-    from posviz.manifest import read_manifest
+    finished = 0
+    with _progress(len(figures)) as show:
 
+        def report(result: Result) -> None:
+            nonlocal finished
+            finished += 1
+            show(result)
+
+        try:
+            return draw_batch(
+                figures, lambda count: executor(jobs, count, scheduler), report, force=force, keep_going=keep_going
+            )
+        except KeyboardInterrupt:
+            pass
+    done = f"stopped after {finished} of {len(figures)} figures"
+    typer.echo(f"posviz: {done}; the same command draws the others", err=True)
+    raise typer.Exit(130)
+
+
+def _figures(manifest: Path | None, ckpt_dir: Path | None, out_dir: Path | None) -> list[Figure]:
     if manifest is None:
         from posviz.paper import paper_set
 
-        figures = paper_set(out_dir, ckpt_dir)
-    elif ckpt_dir is not None:
-        raise typer.BadParameter("--ckpt-dir goes without a manifest, which names its own checkpoints")
-    else:
-        figures = read_manifest(manifest)
-    for pattern in only:
+        figures, notes = paper_set(out_dir or Path("figures"), ckpt_dir)
+        for note in notes:
+            print(f"posviz: note: {note}", file=sys.stderr)
+        return figures
+    for name, given in (("--ckpt-dir", ckpt_dir), ("--out-dir", out_dir)):
+        if given is not None:
+            raise typer.BadParameter(f"{name} goes without a manifest, which names its own files")
+    from posviz.manifest import read_manifest
+
+    return read_manifest(manifest)
+
+
+def _only(figures: list[Figure], patterns: list[str]) -> list[Figure]:
+    from fnmatch import fnmatchcase
+
+    from posviz.errors import ManifestError
+
+    for pattern in patterns:
         if not any(fnmatchcase(figure.name, pattern) for figure in figures):
             names = ", ".join(figure.name for figure in figures)
             raise ManifestError(f"--only {pattern!r} matches none of the figures: {names}")
-    return [f for f in figures if not only or any(fnmatchcase(f.name, pattern) for pattern in only)]
+    return [f for f in figures if not patterns or any(fnmatchcase(f.name, pattern) for pattern in patterns)]
 
 
 def _say_plan(figures: list[Figure], force: bool) -> None:
     from posviz.batch import up_to_date
 
+    fresh = {figure.name for figure in figures if not force and up_to_date(figure)}
+    width = max(len(figure.name) for figure in figures)
     for figure in figures:
-        state = "would draw" if force or not up_to_date(figure) else "up to date"
-        print(f"{state:<11} {figure.name:<28} {', '.join(map(str, figure.request.out))}")
+        state = "up to date" if figure.name in fresh else "would draw"
+        print(f"{state} {figure.name:<{width}}  {', '.join(map(str, figure.request.out))}")
+    print(f"{len(figures) - len(fresh)} to draw, {len(fresh)} up to date")
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Any]:
+def _progress(total: int) -> Iterator[Callable[[Result], None]]:
     """A bar on a terminal, a line per figure elsewhere; on stderr in either case."""
     if not sys.stderr.isatty():
         count = 0
@@ -108,17 +137,37 @@ def _progress(total: int) -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=total)
         yield lambda result: bar.update(task, advance=1, description=f"{result.status}: {result.name}")
 
 
-def _table(results: list[Result]) -> None:
-    width = max((len(result.name) for result in results), default=0)
+def _with_captions(results: Sequence[Result]) -> list[Result]:
+    """The results after captions were written; a caption that cannot be is a failure of its figure."""
+    from dataclasses import replace
+
+    from posviz.captions import write_captions
+    from posviz.errors import PosvizError
+
+    after = []
     for result in results:
-        print(f"{result.status:<10} {result.name:<{width}}  {result.why or ', '.join(result.paths)}")
-    count = {
-        status: sum(r.status == status for r in results) for status in ("done", "up to date", "failed", "not tried")
-    }
-    print(", ".join(f"{number} {status}" for status, number in count.items() if number or status != "not tried"))
+        try:
+            if result.status in ("done", "up to date"):
+                write_captions(result.name, result.paths)
+            after.append(result)
+        except PosvizError as error:
+            after.append(replace(result, status="failed", why=f"its caption: {error}"))
+    return after
+
+
+def _table(results: Sequence[Result]) -> None:
+    """Every figure and what became of it on stdout; what is worth knowing about one on stderr."""
+    for result in results:
+        for note in result.notes:
+            print(f"posviz: note: {result.name}: {note}", file=sys.stderr)
+    width = max(len(result.name) for result in results)
+    for result in results:
+        print(f"{result.status:<10} {result.name:<{width}}  {result.why or ', '.join(map(str, result.paths))}")
+    count = {state: sum(result.status == state for result in results) for state in STATES}
+    print(", ".join(f"{number} {state}" for state, number in count.items() if number or state != "not tried"))
