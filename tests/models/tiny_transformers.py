@@ -113,9 +113,9 @@ ASKED = {
     "qwen2": rope("qwen2"),
     "qwen3": rope("qwen3", head_dim=16),
     "gemma2": rope("gemma2", DECODER, LOCAL, head_dim=8, attn_logit_softcapping=2.0, query_pre_attn_scalar=5),
-    "gpt_neox": rope("gpt_neox", BASE, rope_parameters=PARTIAL),
+    "gpt_neox": rope("gpt_neox", BASE, num_attention_heads=2),  # a quarter of each head is turned
     "gptj": rope("gptj", GPT2, rotary_dim=4),
-    "phi": rope("phi", BASE, rope_parameters=PARTIAL),
+    "phi": rope("phi", BASE, ENDS, rope_parameters=PARTIAL),
     "gpt_oss": rope("gpt_oss", DECODER, LOCAL, EXPERTS, head_dim=8, rope_parameters=SCALED["yarn"]),
     "bloom": Family("bloom", "alibi", {"hidden_size": 36, "n_layer": 2, "n_head": 6, "vocab_size": VOCABULARY}),
     "mpt": Family(

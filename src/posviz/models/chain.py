@@ -99,6 +99,8 @@ class Chain:
         mask = None
         for one in hidden:
             mask = ~one.bool() if mask is None else mask & ~one.bool()
+        if mask is not None and bool((mask == mask[:1]).all()):
+            mask = mask[:1]  # every head the same, as nearly always
         scale = first(self.scale) if isinstance(self.scale, Tensor) else self.scale
         return SeenAttention(
             q=first(self.q),

@@ -40,7 +40,7 @@ class Call:
         bias = self.options.get("position_bias")
         biases, mask = [] if bias is None or not bool(bias.any()) else [bias[0]], self.mask
         if mask is not None:
-            mask = mask[0, ..., : self.key.shape[2]]
+            mask = mask[0]
             if mask.dtype != torch.bool:
                 added, hidden = split_mask(mask)
                 biases += [] if added is None else [added]
@@ -99,6 +99,8 @@ def attend(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
 ) -> tuple[Tensor, None]:
     """What transformers calls in every attention layer of a model that was loaded under our name."""
+    if attention_mask is not None:  # some are made for one key more, and cut by their model's own eager function
+        attention_mask = attention_mask[..., : key.shape[2]]
     call = Call(module, query, key, value, attention_mask, options)
     if _reports:
         _reports[-1](call.seen(), call)
