@@ -45,12 +45,12 @@ def compare(
     difference; prints their numbers side by side. With --steps, shows how each head moves in training (a .gif
     animates it).
     """
-    from posviz.outputs import FIGURES, can_write
+    from posviz.outputs import ANIMATIONS, FIGURES, can_write
 
     if (steps is None) == (len(sources or []) < 2):
         raise typer.BadParameter("give two or more things to compare, or --steps FOLDER")
     for path in request.out:
-        can_write(path, (*FIGURES, ".gif") if steps else FIGURES)
+        can_write(path, (*FIGURES, *ANIMATIONS) if steps else FIGURES)
     from posviz.comparison import open_sides, steps_in
 
     if steps is not None:

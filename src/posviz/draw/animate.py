@@ -15,9 +15,7 @@ from posviz.draw.grid import draw_grid
 from posviz.draw.look import Look
 from posviz.draw.prepare import coarser, over_one_range
 from posviz.errors import OutputError
-from posviz.outputs import can_write
-from posviz.outputs.atomic import replacing
-from posviz.outputs.recipes import to_text
+from posviz.outputs import ANIMATIONS, can_write, gif
 from posviz.stack import HeadStack
 
 if TYPE_CHECKING:
@@ -32,7 +30,7 @@ def save_animation(
     stacks: Sequence[HeadStack], labels: Sequence[str], look: Look, path: Path, recipe: Mapping[str, Any]
 ) -> Path:
     """Write the grids of the stacks, in their order and each under its label, as one GIF with its recipe inside."""
-    path = can_write(Path(path), [".gif"])
+    path = can_write(Path(path), ANIMATIONS)
     require_same_heads(stacks, labels)
     lengths = sorted({stack.seq_len for stack in stacks})
     if len(lengths) > 1:
@@ -41,17 +39,7 @@ def save_animation(
     small = [coarser(stack, MOST_CELLS) for stack in over_one_range(stacks, look.log)]
     frames = [_frame(stack, label, look, palette) for stack, label in zip(small, labels, strict=True)]
     durations = [round(1000 * SECONDS)] * (len(frames) - 1) + [round(1000 * LAST_SECONDS)]
-    with replacing(path) as temporary:
-        frames[0].save(
-            temporary,
-            "GIF",
-            save_all=True,
-            append_images=frames[1:],
-            duration=durations,
-            loop=0,
-            comment=to_text(recipe).encode("ascii"),
-        )
-    return path
+    return gif.write(frames, durations, path, recipe)
 
 
 def _frame(stack: HeadStack, label: str, look: Look, palette: Image) -> Image:

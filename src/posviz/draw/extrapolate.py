@@ -11,7 +11,7 @@ from posviz.draw import style
 from posviz.draw.colours import colour_map, norms
 from posviz.draw.compare import require_same_heads
 from posviz.draw.curves import MARK, THIN
-from posviz.draw.grid import REDUCED_TO, _draw_bar, _draw_panel
+from posviz.draw.grid import REDUCED_TO, draw_bar, draw_panel
 from posviz.draw.layout import Box, Layout, panel_size
 from posviz.draw.look import Look
 from posviz.draw.prepare import coarser, over_one_range
@@ -51,10 +51,10 @@ def draw_extrapolation(stacks: Sequence[HeadStack], trained: int, look: Look = L
         for n, stack in enumerate(small):
             of_length = _part(layout, n, len(small))
             for index, norm in enumerate(norms(stack, look)):
-                _draw_panel(figure, of_length, index, stack, cmap, norm)
+                draw_panel(figure, of_length, index, stack, cmap, norm)
                 _mark(figure, stack, index, trained)
                 if norm is not None and n == len(small) - 1:
-                    _draw_bar(figure, layout, layout.bars[index], cmap, norm)
+                    draw_bar(figure, layout, layout.bars[index], cmap, norm)
                     figure.axes[-1].tick_params(labelsize=TICK_SIZE)
         _write_around(figure, layout, small, trained, look)
     return figure

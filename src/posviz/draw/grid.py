@@ -41,9 +41,9 @@ def draw_grid(stack: HeadStack, look: Look = Look()) -> Figure:  # noqa: B008 - 
     with style.paper_style():
         figure = Figure(figsize=layout.inches(), dpi=layout.dpi, facecolor=style.BLANK)
         for index, norm in enumerate(norms(stack, look)):
-            _draw_panel(figure, layout, index, stack, cmap, norm)
+            draw_panel(figure, layout, index, stack, cmap, norm)
             if norm is not None:
-                _draw_bar(figure, layout, layout.bars[index], cmap, norm)
+                draw_bar(figure, layout, layout.bars[index], cmap, norm)
         _write_around(figure, layout, title, footer)
     return figure
 
@@ -56,7 +56,7 @@ def reduction_note(stack: HeadStack) -> str:
     return REDUCED_TO_WHAT.format(what=REDUCED_TO.get(how, how), cell=stack.cell)
 
 
-def _draw_panel(
+def draw_panel(
     figure: Figure, layout: Layout, index: int, stack: HeadStack, cmap: Colormap, norm: Normalize | None
 ) -> None:
     axes = _framed(figure, layout, layout.panels[index])
@@ -93,7 +93,7 @@ def _label_positions(axes: Axes, stack: HeadStack) -> None:
         axis.set_ticks(positions, [f"{p // 1000}k" if short and p else str(p) for p in positions])
 
 
-def _draw_bar(figure: Figure, layout: Layout, box: Box, cmap: Colormap, norm: Normalize) -> None:
+def draw_bar(figure: Figure, layout: Layout, box: Box, cmap: Colormap, norm: Normalize) -> None:
     """A colour bar whose ticks and labels are those that matplotlib chooses for the range of values."""
     bar = _framed(figure, layout, box, label="<colorbar>")
     bar.imshow(

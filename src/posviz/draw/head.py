@@ -22,7 +22,7 @@ from posviz.draw.curves import (
     ordered_colours,
     token_label,
 )
-from posviz.draw.grid import _draw_bar, _draw_panel, reduction_note
+from posviz.draw.grid import draw_bar, draw_panel, reduction_note
 from posviz.draw.head_plan import CURVES, plan_head
 from posviz.draw.layout import Layout
 from posviz.draw.look import Look
@@ -95,12 +95,12 @@ def cut(stack: HeadStack, window: Window) -> HeadStack:
 def _draw_heat(figure: Figure, layout: Layout, index: int, stack: HeadStack, look: Look) -> Axes:
     cmap, norm = colour_map(look), norms(stack, look)[0]
     only = replace(layout, panels=layout.panels[index:], bars=layout.bars[index:])
-    _draw_panel(figure, only, 0, stack, cmap, norm)
+    draw_panel(figure, only, 0, stack, cmap, norm)
     axes = figure.axes[-1]
     axes.set_xlabel("key")
     axes.set_ylabel("query")
     if norm is not None:
-        _draw_bar(figure, layout, layout.bars[index], cmap, norm)
+        draw_bar(figure, layout, layout.bars[index], cmap, norm)
     return axes
 
 

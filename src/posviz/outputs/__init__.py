@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FIGURES = {".png": "png", ".pdf": "pdf", ".svg": "svg"}  # suffix -> module with write() and read()
 PAGES = {".html": "page"}  # the same for kinds that are made of a stack, not of a figure
+ANIMATIONS = {".gif": "gif"}  # the same for kinds that are made of several stacks
 ARRAYS = (".npz", ".safetensors")
 
 
@@ -69,7 +70,7 @@ def save_figure(figure: Figure, path: Path, recipe: Mapping[str, Any]) -> Path:
 def read_recipe(path: Path) -> dict[str, Any]:
     """The recipe that a figure carries; of a stored stack, what is known about it."""
     path = Path(path)
-    suffix = _known(path, (*FIGURES, *PAGES, *ARRAYS))
+    suffix = _known(path, (*FIGURES, *PAGES, *ANIMATIONS, *ARRAYS))
     try:
         if suffix in ARRAYS:
             from posviz.outputs.arrays import read_meta
@@ -87,7 +88,7 @@ def read_recipe(path: Path) -> dict[str, Any]:
 
 def _module(path: Path) -> Any:
     """The module for a kind of file, imported when it is needed."""
-    return import_module(f"{__name__}.{(FIGURES | PAGES)[path.suffix.lower()]}")
+    return import_module(f"{__name__}.{(FIGURES | PAGES | ANIMATIONS)[path.suffix.lower()]}")
 
 
 def _known(path: Path, suffixes: tuple[str, ...]) -> str:
