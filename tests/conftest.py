@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 # Before numpy and torch are imported, and for the commands that tests start: two workers share two cores.
@@ -18,24 +17,7 @@ for folder in (TESTS, TESTS / "draw"):  # where the helpers are that tests of se
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
-
-@dataclass(frozen=True)
-class Ran:
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def error(self) -> str:
-        """The one line on stderr that bad input must give, and nothing else."""
-        lines = self.err.splitlines()
-        assert self.code in (1, 2), f"exit code {self.code}"
-        assert len(lines) == 1, self.err
-        assert lines[0].startswith("posviz: ")
-        assert self.out == ""
-        return lines[0].removeprefix("posviz: ")
+from commands import Ran  # noqa: E402
 
 
 @pytest.fixture

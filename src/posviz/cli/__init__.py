@@ -45,7 +45,7 @@ from posviz.cli import batch, capture, compare, info, inspect, methods, recipe, 
 def main() -> None:
     """Run the command line: an error is one line on stderr; 1 for bad input, 2 for wrong usage."""
     try:
-        status = app(standalone_mode=False)
+        status = app(prog_name="posviz", standalone_mode=False)  # however it was started
     except ManifestError as error:
         *most, last = str(error).splitlines()
         for line in most:
