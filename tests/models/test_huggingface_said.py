@@ -41,6 +41,7 @@ def test_a_layer_without_position_names_the_nearest_with(name, tmp_path):
         ("mpnet", 1, "also added to the token embeddings"),
         ("t5", 1, "the decoder's self-attention is drawn; --stack encoder or cross"),
         ("t5 cross", 1, "given the same tokens"),
+        ("t5 cross", 1, "layer 2 carries no position: its scores are content alone"),
     ],
 )
 def test_notes(name, layer, said, tmp_path):
@@ -87,7 +88,7 @@ def test_a_hybrid_model_names_the_layers_that_attend(tmp_path):
     config = {**BASE, "num_key_value_heads": 2, "layer_types": ["conv", "full_attention"]}
     model = open_model(str(save(Family("lfm2", "rope", config), tmp_path)))
     assert model.capture(IDS, 1).method == "rope"
-    with pytest.raises(CaptureError, match=r"layer 1 of .* made no attention call .*; layers with attention are: 2"):
+    with pytest.raises(CaptureError, match=r"layer 1 of .* attends in no way we see; layers with attention are: 2"):
         model.capture(IDS, 0)
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel
-from transformers.utils import logging as chatter
 
 from posviz.errors import CheckpointError, unknown_name
 from posviz.models.huggingface import interface
 from posviz.models.huggingface.layers import context_length, find_layers, head_count
 from posviz.models.huggingface.model import HFModel
+from posviz.models.huggingface.quiet import quiet
 
 STACKS = ("encoder", "decoder", "cross")
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -39,7 +39,7 @@ def open_model(
     """The model without its output head, ready to capture from. Weights are mapped from the file, not copied."""
     name = str(path_or_id).rstrip("/").rsplit("/", 1)[-1]
     source = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
-    with _one_line_errors(str(path_or_id)), _quiet():
+    with _one_line_errors(str(path_or_id)), quiet():
         config = AutoConfig.from_pretrained(path_or_id, **source)
         chosen = _stack(config, stack, name)
         options = {**source, "config": config, "dtype": _dtype(dtype), **_placed(device_map)}
@@ -132,21 +132,6 @@ def _check_complete(report: Mapping[str, Any], name: str) -> None:
     missing = sorted(key for key in report["missing_keys"] if not NOT_NEEDED.search(key))
     if missing:
         raise CheckpointError(f"{name} lacks {len(missing)} of its model's tensors, such as {missing[0]}; is it whole?")
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """transformers reports on its loading at length; what matters is said in our own notes and errors."""
-    chat: Any = chatter
-    verbosity, bar = chat.get_verbosity(), chat.is_progress_bar_enabled()
-    chat.set_verbosity_error()
-    chat.disable_progress_bar()
-    try:
-        yield
-    finally:
-        chat.set_verbosity(verbosity)
-        if bar:
-            chat.enable_progress_bar()
 
 
 @contextmanager

@@ -16,8 +16,9 @@ from posviz.errors import CaptureError, SequenceError
 from posviz.models.huggingface import interface, recognise, rotation
 from posviz.models.huggingface.capture import HFCapture, notes_on
 from posviz.models.huggingface.layers import Layers
+from posviz.models.huggingface.quiet import quiet
 from posviz.models.huggingface.verify import own_attention
-from posviz.models.huggingface.watch import Caught, Watch, again, first_input, run_until_caught
+from posviz.models.huggingface.watch import Caught, Frame, Listening, again, first_input, run_until_caught
 from posviz.models.intercept import Interceptor
 from posviz.models.seen import SeenAttention
 
@@ -53,9 +54,12 @@ class HFModel:
         """Whether positions are in the token embeddings: one token repeated then differs from place to place."""
         special = {getattr(self.model.config, f"{name}_token_id", None) for name in ("pad", "bos", "eos")}
         token = next(index for index in range(self.vocab_size) if index not in special)
-        tokens = torch.full((1, REPEATED), token, device=self.model.device)
-        states = first_input(self.layers.first, lambda: self.run(tokens))
-        return states is not None and not recognise.same_everywhere(states, states.shape.index(REPEATED))
+        with torch.inference_mode():
+            tokens = torch.full((1, REPEATED), token, device=self.model.device)
+            states = first_input(self.layers.first, lambda: self.run(tokens))
+        if states is None or REPEATED not in states.shape:
+            return False
+        return not recognise.same_everywhere(states, states.shape.index(REPEATED))
 
     def method_of(self, layer: int) -> str:
         """The positional method of a layer, from a run on a few tokens."""
@@ -68,37 +72,44 @@ class HFModel:
     @torch.inference_mode()
     def captures(self, ids: np.ndarray, layers: Iterable[int], *, raw: bool = False) -> dict[int, HFCapture]:
         """Several layers in one run, which ends at the last of them."""
-        tokens = self.tokens(ids)
-        watches = {layer: self._watch(layer) for layer in layers}
+        tokens, wanted = self.tokens(ids), list(layers)
+        for layer in wanted:
+            if not 0 <= layer < self.n_layers:
+                raise CaptureError(f"{self.name} has no layer {layer + 1}; it has layers 1 to {self.n_layers}")
+        ways: list[Listening] = [interface.listening, watching] if self.by_interface else [watching]
+        found: dict[int, HFCapture] = {}
+        for way in ways:  # a layer may do without the exchange that its model otherwise goes through
+            missing = [layer for layer in wanted if layer not in found]
+            for layer, caught in self._caught(tokens, missing, way).items():
+                found[layer] = self._captured(layer, caught, way, ids, raw)
+        for layer in wanted:
+            if layer not in found:
+                raise CaptureError(
+                    f"layer {layer + 1} of {self.name} attends in no way we see; {self._looked_for(layer)}"
+                )
+        return {layer: found[layer] for layer in wanted}
+
+    def _caught(self, tokens: Tensor, layers: list[int], way: Listening) -> dict[int, Caught]:
+        watches = {layer: self.layers.watch(layer) for layer in layers}
         try:
-            run_until_caught(list(watches.values()), lambda: self.run(tokens), self.listening)
+            if layers:
+                run_until_caught(list(watches.values()), lambda: self.run(tokens), way)
         except (IndexError, RuntimeError) as error:
-            if self.context is None or len(ids) < self.context:
+            if self.context is None or tokens.shape[1] < self.context:
                 raise
             raise SequenceError(
-                f"{len(ids)} tokens are more than {self.name} has positions for, context {self.context}; use fewer"
+                f"{tokens.shape[1]} tokens are more than {self.name} has positions for (context {self.context})"
             ) from error
-        return {layer: self._captured(layer, watch.caught, ids, raw) for layer, watch in watches.items()}
+        return {layer: watch.caught for layer, watch in watches.items() if watch.caught is not None}
 
     def run(self, tokens: Tensor, **options: Any) -> Any:
         """A forward pass. The two halves of an encoder-decoder model are given the same tokens."""
-        if self.stack is None:
-            return self.model(input_ids=tokens, **options)
-        if self.stack == "encoder":
-            return self.model.get_encoder()(input_ids=tokens, **options)
-        return self.model(input_ids=tokens, decoder_input_ids=tokens, **options)
-
-    @contextmanager
-    def listening(self, report: interface.Report) -> Iterator[None]:
-        """`report` hears of every attention call, by whichever way this model lets us listen."""
-        heard = interface.listening(report) if self.by_interface else Interceptor(lambda seen: report(seen, None))
-        with heard:
-            yield
-
-    def _watch(self, layer: int) -> Watch:
-        if not 0 <= layer < self.n_layers:
-            raise CaptureError(f"{self.name} has no layer {layer + 1}; it has layers 1 to {self.n_layers}")
-        return self.layers.watch(layer)
+        with quiet():
+            if self.stack is None:
+                return self.model(input_ids=tokens, **options)
+            if self.stack == "encoder":
+                return self.model.get_encoder()(input_ids=tokens, **options)
+            return self.model(input_ids=tokens, decoder_input_ids=tokens, **options)
 
     def tokens(self, ids: np.ndarray) -> Tensor:
         """A batch of one, checked against the vocabulary and the position table."""
@@ -113,20 +124,19 @@ class HFModel:
             )
         return torch.from_numpy(np.ascontiguousarray(ids, dtype=np.int64))[None].to(self.model.device)
 
-    def _captured(self, layer: int, caught: Caught | None, ids: np.ndarray, raw: bool) -> HFCapture:
-        where = f"layer {layer + 1} of {self.name}"
-        if caught is None:
-            raise CaptureError(f"{where} made no attention call that could be seen; {self._looked_for(layer)}")
+    def _captured(self, layer: int, caught: Caught, way: Listening, ids: np.ndarray, raw: bool) -> HFCapture:
         seen = replace(caught.seen)
-        _check_whole(seen, len(ids), where)
-        turned = rotation.plain(seen, caught.frame, caught.frame.module, self.listening)
+        _check_whole(seen, len(ids), f"layer {layer + 1} of {self.name}")
+        turned = rotation.plain(seen, caught.frame, caught.frame.module, way)
         if turned is not None:
             seen.plain_q, seen.plain_k = turned
         recognise.as_stripes(seen)
         added = turned is None and self.adds_positions
         method = recognise.method_of(seen, self.model.config, added)
         seen.relative = method == "alibi" and not raw
-        notes = notes_on(seen, method, added, raw) + self._check(caught) + self._elsewhere(layer, caught, method)
+        notes = notes_on(seen, method, added, raw) + _check(caught)
+        if method == "none":
+            notes.append(self._elsewhere(layer, caught.frame, way))
         own = lambda: own_attention(self, ids, [layer])[layer]  # noqa: E731
         return HFCapture(**vars(seen), method=method, notes=(*self.notes, *notes), own_weights=own)
 
@@ -139,29 +149,34 @@ class HFModel:
             "of queries and keys"
         )
 
-    def _elsewhere(self, layer: int, caught: Caught, method: str) -> list[str]:
+    def _elsewhere(self, layer: int, frame: Frame, way: Listening) -> str:
         """Where position is, if not in this layer: the nearest one that rotates, found by asking each."""
-        if method != "none" or self.layers.cross:
-            return []
-        frame = caught.frame
         for other in sorted(range(self.n_layers), key=lambda index: abs(index - layer)):
             module = self.layers.at(other, frame.name)
-            seen = None if module is None or other == layer else again(module, self.listening, frame.inputs)
-            if module is not None and seen is not None and rotation.plain(seen, frame, module, self.listening):
-                return [f"layer {layer + 1} carries no position; the nearest layer with RoPE is layer {other + 1}"]
-        return []
+            seen = None if module is None or other == layer else again(module, way, frame.inputs)
+            if module is not None and seen is not None and rotation.plain(seen, frame, module, way):
+                return f"layer {layer + 1} carries no position; the nearest layer with RoPE is layer {other + 1}"
+        return f"layer {layer + 1} carries no position: its scores are content alone"
 
-    def _check(self, caught: Caught) -> list[str]:
-        """Whether the model's own eager function agrees on the last rows with what we make of its call."""
-        seen, call = caught.seen, caught.call
-        start, stop = max(0, seen.seq_len - CHECKED_ROWS), seen.seq_len
-        own = None if call is None else call.own_rows(seen, start, stop)
-        if own is None or own[1] is None:
-            return []
-        difference = float(np.abs(own[1][0].float().cpu().numpy() - seen.rows("attention", start, stop)).max())
-        if difference <= (1e-3 if own[1].dtype == torch.float32 else 5e-2):
-            return []
-        return [f"warning: attention recomputed from these scores differs from the model's own by {difference:.1g}"]
+
+@contextmanager
+def watching(report: interface.Report) -> Iterator[None]:
+    """`report` hears of every attention call in the model's own code."""
+    with Interceptor(lambda seen: report(seen, None)):
+        yield
+
+
+def _check(caught: Caught) -> list[str]:
+    """Whether the model's own eager function agrees on the last rows with what we make of its call."""
+    seen, call = caught.seen, caught.call
+    start, stop = max(0, seen.seq_len - CHECKED_ROWS), seen.seq_len
+    own = None if call is None else call.own_rows(seen, start, stop)
+    if own is None or own[1] is None:
+        return []
+    difference = float(np.abs(own[1][0].float().cpu().numpy() - seen.rows("attention", start, stop)).max())
+    if difference <= (1e-3 if own[1].dtype == torch.float32 else 5e-2):
+        return []
+    return [f"warning: attention recomputed from these scores differs from the model's own by {difference:.1g}"]
 
 
 def _check_whole(seen: SeenAttention, length: int, where: str) -> None:
