@@ -17,6 +17,16 @@ from posviz.models.attention import AttentionView
 BLOCK_BYTES = 64 * 2**20  # scores held at once when no gradient is wanted
 
 
+class Linear(nn.Linear):
+    def reset_parameters(self) -> None:
+        """Left to `GPT`: weights come from its seed or from a checkpoint, and filling them twice takes its time."""
+
+
+class Embedding(nn.Embedding):
+    def reset_parameters(self) -> None:
+        """Left to `GPT`, as above."""
+
+
 class Norm(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -54,9 +64,9 @@ class Attention(nn.Module):
         self.n_head, self.head_dim = config.n_head, config.head_dim
         self.scale = config.head_dim**-0.5 if config.scale_scores else 1.0
         self.method = methods.get(config.method)(config.n_head, config.n_embd, **config.method_options)
-        self.c_attn = nn.Linear(config.n_embd, 3 * config.n_embd, bias=config.bias)
-        self.c_proj = nn.Linear(config.n_embd, config.n_embd, bias=config.bias)
-        self.pos = PositionParameters(self.method, self.method.initial(generator))
+        self.c_attn = Linear(config.n_embd, 3 * config.n_embd, bias=config.bias)
+        self.c_proj = Linear(config.n_embd, config.n_embd, bias=config.bias)
+        self.pos = PositionParameters(self.method, {} if generator is None else self.method.initial(generator))
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values `[batch, head, position, dim]`."""
@@ -87,8 +97,8 @@ class Attention(nn.Module):
 class MLP(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.c_fc = nn.Linear(config.n_embd, 4 * config.n_embd, bias=config.bias)
-        self.c_proj = nn.Linear(4 * config.n_embd, config.n_embd, bias=config.bias)
+        self.c_fc = Linear(config.n_embd, 4 * config.n_embd, bias=config.bias)
+        self.c_proj = Linear(4 * config.n_embd, config.n_embd, bias=config.bias)
         self.approximate = "tanh" if config.gelu == "tanh" else "none"
 
     def forward(self, x: Tensor) -> Tensor:
@@ -113,8 +123,8 @@ class Decoder(nn.Module):
 
     def __init__(self, config: ModelConfig, generator: torch.Generator | None) -> None:
         super().__init__()
-        self.wte = nn.Embedding(config.vocab_size, config.n_embd)
-        self.wpe = nn.Embedding(config.block_size, config.n_embd) if config.learned_positions else None
+        self.wte = Embedding(config.vocab_size, config.n_embd)
+        self.wpe = Embedding(config.block_size, config.n_embd) if config.learned_positions else None
         self.h = nn.ModuleList(DecoderLayer(config, generator) for _ in range(config.n_layer))
         self.ln_f = Norm(config)
 
@@ -136,7 +146,7 @@ class GPT(nn.Module):
         generator = None if seed is None else torch.Generator().manual_seed(seed)
         self.config = config
         self.transformer = Decoder(config, generator)
-        self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
+        self.lm_head = Linear(config.n_embd, config.vocab_size, bias=False)
         self.lm_head.weight = self.transformer.wte.weight
         if generator is not None:
             self._initialise(generator)
