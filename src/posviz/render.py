@@ -60,9 +60,8 @@ def paths_of(request: RenderRequest, stack: HeadStack) -> list[Path]:
     """Where the figure goes; `figures/METHOD-layerN.png` under the current folder if nothing was said."""
     if request.out:
         return list(request.out)
-    quantity = stack.meta.get("quantity")
-    usual = "bias" if stack.meta.get("method") != "rope" else "scores"
-    kind = f"-{quantity}" if quantity not in (None, usual) else ""
+    asked = stack.meta.get("options", {}).get("quantity")  # now, or when it was captured
+    kind = f"-{asked}" if asked else ""
     return [Path("figures") / f"{stack.meta.get('method', 'heads')}-layer{stack.meta.get('layer', 1)}{kind}.png"]
 
 
@@ -73,6 +72,7 @@ def capture_part(request: CaptureRequest) -> CaptureRequest:
 
 def _stored(request: RenderRequest, path: Path) -> HeadStack:
     given = [f.name for f in fields(CaptureRequest) if f.name != "heads" and getattr(request, f.name) != f.default]
+    given += ["extrapolate"] if request.extrapolate is not None else []
     if given:
         names = ", ".join("--" + name.replace("_", "-") for name in given)
         raise PosvizError(f"{names} cannot change a stored capture; leave out --from, or capture again")
