@@ -23,7 +23,7 @@ from posviz.stack import HeadStack
 
 LOOKED_FOR = (
     "looked for torch.nn.functional.scaled_dot_product_attention, torch.nn.MultiheadAttention and a softmax over the "
-    "last axis of q @ k.T"
+    "last axis of q @ k.T (compiled code, flex_attention and other fused kernels cannot be looked into)"
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from string import ascii_uppercase
 from typing import Any
 
 import torch
@@ -122,9 +123,13 @@ def _number(x: Any) -> float | None:
 
 def einsum_product(equation: str, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor] | None:
     """Queries and keys with their batch and head axes in front, if the equation is such a product."""
-    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    equation = equation.replace(" ", "")
+    if "..." in equation:  # as many letters as the first operand has axes beyond those that are named
+        axes = a.ndim - len(equation.partition(",")[0].replace("...", ""))
+        equation = equation.replace("...", "".join(sorted(set(ascii_uppercase) - set(equation))[:axes]))
+    inputs, arrow, output = equation.partition("->")
     names = inputs.split(",")
-    if not arrow or len(names) != 2 or len(output) < 2 or "." in equation:
+    if not arrow or [len(name) for name in names] != [a.ndim, b.ndim] or len(output) < 2:
         return None
     lead, query, key = output[:-2], output[-2], output[-1]
     if query in names[1]:

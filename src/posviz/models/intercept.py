@@ -38,6 +38,8 @@ class Interceptor(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if torch.compiler.is_compiling():
+            return func(*args, **kwargs)  # a compiler looks on, and cannot follow what is noted down here
         name = getattr(func, "__name__", "").strip("_")
         self.calls[name] += 1
         if name in WHOLE:
@@ -181,8 +183,10 @@ def _of_sdpa(
 
 
 def _as_it_is(scores: Tensor) -> SeenAttention:
-    """The softmax's input as the scores, with whatever was masked in it."""
+    """The softmax's input as the scores, with whatever was masked in it; queries may lie before heads."""
     given = scores[0].detach()
+    if given.shape[1] != given.shape[2] and given.shape[0] == given.shape[2]:
+        given = given.transpose(0, 1)
     _, hidden = split_mask(given)
     return SeenAttention(q=None, k=None, given=given, mask=None if hidden is None else ~hidden)
 
