@@ -77,9 +77,9 @@ def open_subject(request: CaptureRequest) -> Subject:
     resolved = resolve(checkpoint, overrides(request))
     if is_bias_alone(request, resolved.method):
         return BiasSubject(checkpoint, resolved)
-    from posviz.models.own import OwnSubject
+    from posviz.models.own_subject import OwnSubject
 
-    return OwnSubject(checkpoint, resolved, request)
+    return OwnSubject(checkpoint, resolved)
 
 
 def is_bias_alone(request: CaptureRequest, method: str) -> bool:

@@ -11,16 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from posviz import methods
-from posviz.checkpoint import Checkpoint, Resolved, load_state
+from posviz.checkpoint import Checkpoint, load_state
+from posviz.config import ModelConfig
 from posviz.errors import PosvizError
 from posviz.models.attention import AttentionView
 from posviz.models.gpt import GPT, Attention
 from posviz.models.running import settings
 from posviz.options import CaptureRequest
 from posviz.rows import causal
-from posviz.sequence import Sequence, SequenceRequest, sample
-from posviz.subjects import Seen, Subject
 
 
 class _Reached(Exception):  # noqa: N818  (a signal, not an error)
@@ -71,53 +69,21 @@ def run(model: GPT, ids: np.ndarray, layers: Collection[int]) -> dict[int, ViewR
     return seen
 
 
-def _assumed(checkpoint: Checkpoint) -> tuple[str, ...]:
-    if checkpoint.format in ("state dict", "safetensors"):
-        return ("the file does not say which GELU it was trained with: GPT-2's is used (a --config file can say gelu)",)
-    return ()
-
-
-class OwnSubject(Subject):
-    """A checkpoint of a GPT-2 with one of our methods, run by our own model."""
-
-    def __init__(self, checkpoint: Checkpoint, resolved: Resolved, request: CaptureRequest) -> None:
-        self.name, self.checkpoint = checkpoint.name, checkpoint
-        self.config = resolved.model_config()
-        self.n_layers = self.config.n_layer
-        self.context = self.config.block_size or None
-        self.notes = resolved.notes + _assumed(checkpoint)
-        self.method = methods.get(self.config.method)
-        self.device, self.dtype = settings(request)
-
-    def sha256(self) -> str:
-        return self.checkpoint.sha256()
-
-    def sequence(self, request: CaptureRequest) -> Sequence:
-        return sample(
-            SequenceRequest.of(request),
-            vocab_size=self.config.vocab_size,
-            block_size=self.context,
-            learned_positions=self.config.learned_positions,
-            tokenizer_hint=self.checkpoint.tokenizer,
-        )
-
-    def see(self, sequence: Sequence | None, layers: Collection[int], request: CaptureRequest) -> dict[int, Seen]:
-        assert sequence is not None
-        needed = max(layers) + 1
-        config = replace(self.config, n_layer=needed)
-        state = load_state(self.checkpoint, self.config, needed, sequence.ids)
-        model = GPT.from_state(config, {name: t.to(self.device, self.dtype) for name, t in state.items()})
-        found = run(model, sequence.ids, layers)
-        return {
-            layer: Seen(
-                rows,
-                self.method.name,
-                self.method.title,
-                self.method.additive,
-                (verified(model.layer(layer).attn, rows.view, layer),) if request.verify else (),
-            )
-            for layer, rows in found.items()
-        }
+def see(
+    checkpoint: Checkpoint, config: ModelConfig, ids: np.ndarray, layers: Collection[int], request: CaptureRequest
+) -> dict[int, tuple[ViewRows, tuple[str, ...]]]:
+    """The rows of each of these layers (from 0) of a checkpoint, and what should be said of them."""
+    device, dtype = settings(request)
+    needed = max(layers) + 1
+    state = load_state(checkpoint, config, needed, ids)
+    model = GPT.from_state(
+        replace(config, n_layer=needed), {name: tensor.to(device, dtype) for name, tensor in state.items()}
+    )
+    found = run(model, ids, layers)
+    return {
+        layer: (rows, (verified(model.layer(layer).attn, rows.view, layer),) if request.verify else ())
+        for layer, rows in found.items()
+    }
 
 
 TOLERANCE = 1e-4  # and at least a few of the last digits of the type that is computed in
