@@ -112,6 +112,12 @@ def test_wrong_options(llama, options, message):
         open_model(str(llama), **options)
 
 
+def test_a_model_that_takes_no_tokens(tmp_path):
+    config = {**BASE, "image_size": 8, "patch_size": 4}
+    with pytest.raises(CheckpointError, match="takes pixel_values, not tokens"):
+        open_model(str(save(Family("vit", "learned", config), tmp_path)))
+
+
 def one_line(caught) -> str:
     assert "\n" not in str(caught.value)
     return str(caught.value)

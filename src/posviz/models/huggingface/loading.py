@@ -45,6 +45,8 @@ def open_model(
         options = {**source, "config": config, "dtype": _dtype(dtype), **_placed(device_map)}
         model, report = AutoModel.from_pretrained(path_or_id, output_loading_info=True, **options)
         _check_complete(report, name)
+        if model.main_input_name != "input_ids":
+            raise CheckpointError(f"{name} takes {model.main_input_name}, not tokens; posviz draws models of text")
         model.eval()
         if device_map is None:
             model.to(device)
