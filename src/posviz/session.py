@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from posviz import __version__
+from posviz.awaited import Awaited
 from posviz.errors import MethodError, PosvizError, unknown_name
 from posviz.options import SEQUENCE, CaptureRequest, to_options
 from posviz.rows import QUANTITIES, Folding, fold
@@ -61,7 +62,7 @@ class Session:
         tokens = () if run.sequence is None else run.sequence.tokens
         stack = fold(seen.rows, quantity, folding, heads=heads, token_ids=ids, tokens=tokens, meta=meta)
         _check_finite(stack)
-        return stack
+        return replace(stack, meta=Awaited(stack.meta, sha256=run.digest))
 
     def _run(self, request: CaptureRequest) -> _Run:
         key = self._run_key(request)
@@ -108,7 +109,6 @@ class Session:
             "context": run.subject.context,
             "seed": request.seed,
             "source": run.subject.name,
-            "sha256": run.digest.result(),
             "token_ids_sha256": None if run.sequence is None else _digest(run.sequence.ids),
             "notes": notes,
             "options": to_options(request),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import torch
 
 HEADER_KEY = "posviz"  # under it, our own files hold their configuration as JSON
-CHUNK = 2**20
+CHUNK = 2**24  # hashed at a time, without the interpreter; between two chunks it must be waited for
 
 
 def open_checkpoint(path: str | Path) -> Checkpoint:
