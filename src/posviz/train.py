@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from posviz.corpus import Corpus
 from posviz.errors import PosvizError
 from posviz.models.gpt import GPT
 from posviz.outputs.atomic import replacing
+
+LEAST = {"steps": 1, "layers": 1, "heads": 1, "width": 1, "context": 1, "batch": 1, "seed": 0}
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,13 @@ class Plan:
 
     def __post_init__(self) -> None:
         methods.get(self.method)
-        for name in ("steps", "layers", "heads", "width", "context", "batch"):
-            if getattr(self, name) < 1:
-                raise PosvizError(f"{name} is {getattr(self, name)}; expected 1 or more")
+        for name, least in LEAST.items():
+            if getattr(self, name) < least:
+                raise PosvizError(f"--{name} is {getattr(self, name)}; expected {least} or more")
+        if not 0 < self.lr < math.inf:
+            raise PosvizError(f"--lr is {self.lr}; expected a number above 0")
+        if self.width % self.heads:
+            raise PosvizError(f"--width {self.width} cannot be split over --heads {self.heads}; expected a multiple")
 
     def model(self) -> ModelConfig:
         return ModelConfig(
@@ -143,20 +149,32 @@ class Trainer:
 
     # -- what is kept -------------------------------------------------------------------------------------------
 
-    def save(self, path: Path, dtype: torch.dtype) -> Path:
-        """The checkpoint, with what a reader should know of its training in the header."""
+    def save(self, path: Path, dtype: torch.dtype) -> dict[str, Any]:
+        """Write the checkpoint; what a reader should know of its training is returned, and is in the header."""
         notes = {
             "data": self.corpus.names,
             "steps": self.step,
             "planned_steps": self.plan.steps,
-            "training_loss": round(self.loss, 4),
+            "training_loss": round(self.loss, 4) if self.step else None,
             "validation_loss": round(self.validate(), 4),
             "unigram_loss": round(self.corpus.unigram_loss(), 4),
             "seconds": round(self.seconds, 1),
+            "moved": self.moved(),
             "plan": asdict(self.plan),
         }
         state = {name: tensor.to(dtype) for name, tensor in self.model.state_dict().items() if name != "lm_head.weight"}
-        return save_checkpoint(state, self.plan.model(), path, {"training": notes})
+        save_checkpoint(state, self.plan.model(), path, {"training": notes})
+        return notes
+
+    def moved(self) -> dict[str, float]:
+        """How far each positional parameter has gone from its start: the root mean square over all layers."""
+        start = dict(GPT(self.plan.model(), seed=self.plan.seed).named_parameters())
+        squares: dict[str, list[Tensor]] = {}
+        for name, parameter in self.model.named_parameters():
+            if ".pos." in name:
+                way = (parameter - start[name]).detach().square().mean()
+                squares.setdefault(name.partition(".pos.")[2], []).append(way)
+        return {name: round(torch.stack(ways).mean().sqrt().item(), 4) for name, ways in squares.items()}
 
     def save_state(self, path: Path) -> None:
         """Everything that is needed to go on as if nothing had happened."""
@@ -176,27 +194,23 @@ class Trainer:
         """Go on from `save_state`; another plan or other text is refused, because it would not be the same run."""
         try:
             state = torch.load(path, weights_only=True)
-        except Exception as error:
-            raise PosvizError(f"{path} cannot be resumed from: {str(error).splitlines()[0]}") from error
+            known, corpus = state["plan"], state["corpus"]
+        except Exception as error:  # a damaged file fails in many ways
+            why = " ".join(str(error).split())[:120]
+            raise PosvizError(
+                f"{path} cannot be resumed from ({type(error).__name__}: {why}); delete it to begin again"
+            ) from error
         for key, mine in asdict(self.plan).items():
-            theirs = state["plan"].get(key)
-            if theirs != mine:
+            if known.get(key) != mine:
                 raise PosvizError(
-                    f"{path} was trained with {key} {theirs!r}, not {mine!r}; resume with the same options"
+                    f"{path} was trained with {key} {known.get(key)!r}, not {mine!r}; resume with the same options, "
+                    "or delete it to begin again"
                 )
-        if state["corpus"] != self.corpus.fingerprint():
+        if corpus != self.corpus.fingerprint():
             raise PosvizError(f"{path} was trained on other text; resume with the same --text-file")
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.step, self.seconds, self.loss = state["step"], state["seconds"], state["loss"]
-
-
-def moved(before: GPT, after: GPT) -> Iterator[tuple[str, float]]:
-    """How far each positional parameter has gone: the root mean square of its change."""
-    start: dict[str, Tensor] = dict(before.named_parameters())
-    for name, parameter in after.named_parameters():
-        if ".pos." in name:
-            yield name, (parameter - start[name]).pow(2).mean().sqrt().item()
 
 
 def keep_memory() -> None:

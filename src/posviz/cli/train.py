@@ -54,9 +54,12 @@ def train(
         method_options=options_for(method, slopes=alibi_slopes, pairing=rope_pairing),
     )
     run = TrainingRun(plan, text_file, out, dtype=save_dtype, snapshot_every=snapshot_every, threads=threads)
-    finished = run.go(resume=resume)
+    stopped_by = run.go(resume=resume)
     wrote([out])
-    if not finished:
+    notes = run.notes
+    losses = f"validation loss {notes['validation_loss']} nats per byte (of a unigram model: {notes['unigram_loss']})"
+    typer.echo(f"posviz: {losses} after {notes['steps']} steps", err=True)
+    if stopped_by is not None:
         done = f"stopped at step {run.trainer.step} of {steps}"
         typer.echo(f"posviz: {done}; the same command with --resume goes on", err=True)
-        raise typer.Exit(130)
+        raise typer.Exit(128 + stopped_by)
