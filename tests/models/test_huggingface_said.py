@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from safetensors.torch import load_file, save_file
 from tiny_transformers import ASKED, BASE, FAMILIES, IDS, TOKENS, Family, save
 
 from posviz.errors import CaptureError, CheckpointError, MethodError, SequenceError
-from posviz.models.huggingface import open_model
+from posviz.models.huggingface import open_model, verify
+from posviz.models.huggingface.interface import Call
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +84,18 @@ def test_facts(llama):
 def test_the_weights_can_be_asked_for(llama):
     seen = open_model(str(llama)).capture(IDS, 1)
     np.testing.assert_allclose(seen.weights(), seen.rows("attention", 0, TOKENS), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"), [({"causal": False}, True), ({"scale": 0.1}, True), ({"cap": 1.0}, True), ({}, False)]
+)
+def test_a_wrong_reading_of_the_call_is_found_out(llama, monkeypatch, wrong, said):
+    read = Call.seen
+    monkeypatch.setattr(Call, "seen", lambda call: replace(read(call), **wrong))
+    model = open_model(str(llama))
+    assert (verify(model, IDS, [1])[0][1] > 1e-3) == said
+    warned = any("differs from the model's own" in note for note in model.capture(IDS, 1).notes)
+    assert warned == (said and "causal" not in wrong)  # the last row of a causal mask hides nothing
 
 
 def test_a_hybrid_model_names_the_layers_that_attend(tmp_path):

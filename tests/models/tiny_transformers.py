@@ -201,9 +201,10 @@ def build(family: Family) -> Any:
         pytest.skip(f"transformers knows no {family.kind}: {error}")
     torch.manual_seed(0)
     model = AutoModel.from_config(config)
-    for parameter in model.parameters():
+    for name, parameter in model.named_parameters():
         if parameter.requires_grad:  # a table of sines is not to be touched
-            torch.nn.init.normal_(parameter, std=0.3)
+            norm = parameter.ndim == 1 and name.endswith("weight")
+            torch.nn.init.normal_(parameter, mean=1.0 if norm else 0.0, std=0.3)
     return model.eval()
 
 
