@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from posviz import __version__
-from posviz.cli import app
+from posviz.cli import COMMANDS
 
-COMMANDS = sorted(str(command.name) for command in app.registered_commands)
 HEAVY = ("torch", "transformers", "matplotlib", "numpy", "PIL", "safetensors", "tokenizers", "huggingface_hub")
 
 WRAPPER = """

@@ -1,11 +1,13 @@
-"""The command line. Each command is one small file; nothing heavy is imported before a command runs."""
+"""The command line. Each command is one small file, imported when it runs; a new one also has its line below."""
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from posviz import __version__
 from posviz.errors import ManifestError, PosvizError
@@ -14,8 +16,42 @@ from posviz.errors import ManifestError, PosvizError
 _UsageError: Any = typer.BadParameter.__mro__[1]
 _ClickException: Any = typer.BadParameter.__mro__[2]
 
+COMMANDS = {  # name, also that of the module: what it does
+    "batch": "Draw many figures; what is up to date is left alone.",
+    "capture": "Store the numbers behind a figure.",
+    "compare": "Compare models head by head.",
+    "info": "Tell what a checkpoint is, from its headers alone.",
+    "inspect": "Take one head apart, or rank all heads by a number.",
+    "methods": "List the positional methods.",
+    "recipe": "Print how a figure was made, or check that it can be made again.",
+    "render": "Draw the heads of a layer as a grid of heatmaps.",
+    "train": "Train a small byte-level GPT with a positional method.",
+}
+
+
+class _Commands(TyperGroup):
+    """Knows the commands by name; building all their options would take longer than printing the help."""
+
+    def __init__(self, **said: Any) -> None:
+        super().__init__(**said)
+        self.commands: Any = dict.fromkeys(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in COMMANDS and self.commands[cmd_name] is None:
+            import_module(f"{__name__}.{cmd_name}")  # adds itself to `app`
+            alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+            alone.registered_commands = [each for each in app.registered_commands if each.name == cmd_name]
+            self.commands[cmd_name] = typer.main.get_command(alone)
+        return self.commands.get(cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
 app = typer.Typer(
     name="posviz",
+    cls=_Commands,
     help="See how a transformer encodes position: every head's positional bias, drawn from a trained checkpoint.",
     rich_markup_mode=None,  # plain text: quicker to print, and the same on every terminal
     pretty_exceptions_enable=False,
@@ -36,10 +72,6 @@ def _root(
 ) -> None:
     if context.invoked_subcommand is None:
         print(context.get_help())
-
-
-# Each of these adds itself to `app`.
-from posviz.cli import batch, capture, compare, info, inspect, methods, recipe, render, train  # noqa: E402, F401
 
 
 def main() -> None:
