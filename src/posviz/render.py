@@ -39,6 +39,8 @@ def captures_of(request: RenderRequest) -> list[CaptureRequest]:
 
 def write(request: RenderRequest, stacks: Sequence[HeadStack]) -> list[Path]:
     """Draw the stacks into every file that the request names."""
+    import matplotlib.figure  # noqa: F401  (the recipe waits for the checkpoint's hash, which is being worked out)
+
     from posviz import outputs
     from posviz.draw.look import Look
 
