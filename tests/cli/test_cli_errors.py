@@ -113,11 +113,10 @@ def test_wrong_usage(words: list[str], parts: list[str], posviz: Run) -> None:
     refused(posviz(*words), *parts, code=2)
 
 
-def test_nothing_to_draw(posviz: Run) -> None:
+def test_nothing_to_draw(posviz: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("posviz.bundled.folder", lambda: tmp_path)
     refused(posviz("render"), "neither --ckpt nor --method was given")
-    refused(
-        posviz("render", "--method", "kerple-power"), "no checkpoint of kerple-power is bundled; give one with --ckpt"
-    )
+    refused(posviz("render", "--method", "fire"), "no checkpoint of fire is bundled; give one with --ckpt")
 
 
 def test_rope_has_no_bias(rope: Path, out: Path, posviz: Run) -> None:
