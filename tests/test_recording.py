@@ -154,6 +154,23 @@ def test_einsum_with_an_ellipsis():
     np.testing.assert_allclose(rec.stack("content").values, model.blocks[-1]["attn"].product() / 2, atol=1e-5)
 
 
+def test_a_sink_beside_the_keys():
+    class Sunk(Attention):
+        def attend(self, q, k, v):
+            scores = (q @ k.mT * 0.5).masked_fill(self.bias == 0, float("-inf"))
+            sinks = torch.arange(HEADS).view(1, -1, 1, 1).float().expand(len(q), -1, T, -1)
+            both = torch.cat([scores, sinks], dim=-1)
+            both = both - both.max(dim=-1, keepdim=True).values
+            return both.softmax(-1)[..., :-1] @ v
+
+    model, rec = recorded(Sunk, batch=2)
+    scores = model.blocks[-1]["attn"].product() / 2
+    np.testing.assert_allclose(rec.stack().values, masked(scores), atol=1e-5)
+    weights = np.exp(np.where(FUTURE, -np.inf, scores))
+    weights /= weights.sum(-1, keepdims=True) + np.exp(np.arange(HEADS))[:, None, None]
+    np.testing.assert_allclose(rec.stack("attention").values, masked(weights), atol=1e-6)
+
+
 def test_queries_before_heads():
     class Shared(Attention):
         def attend(self, q, k, v):
