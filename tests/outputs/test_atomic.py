@@ -90,3 +90,13 @@ def test_unwritable_places_are_told_before_and_while_writing(place, says: str, t
 def test_probing_creates_nothing(tmp_path: Path) -> None:
     probe(tmp_path / "a" / "b" / "x.png")
     assert not list(tmp_path.iterdir())
+
+
+def test_files_are_as_readable_as_the_person_wants(tmp_path: Path) -> None:
+    """Some writers make their files private; a checkpoint or figure should follow the umask like any other file."""
+    plain, ours = tmp_path / "plain", tmp_path / "ours"
+    plain.write_text("x")
+    with replacing(ours) as temporary:
+        temporary.write_text("x")
+        temporary.chmod(0o600)
+    assert ours.stat().st_mode == plain.stat().st_mode

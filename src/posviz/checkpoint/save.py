@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from posviz.checkpoint.opened import HEADER_KEY
 from posviz.config import ModelConfig
 from posviz.errors import OutputError
+from posviz.outputs.atomic import replacing
 
 if TYPE_CHECKING:
     import torch
@@ -34,16 +33,11 @@ def save_checkpoint(
     tensors = {name: t.detach().cpu().contiguous() for name, t in state.items() if not _is_tied(name, state)}
     # One key only: the library writes several in no fixed order, and the same model should make the same bytes.
     header = {HEADER_KEY: json.dumps({**asdict(config), "notes": dict(notes or {})}, sort_keys=True)}
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, beside, metadata=header)
-        os.replace(beside, path)
-    except (OSError, SafetensorError) as error:
-        raise OutputError(f"cannot write {path}: {error}") from None
-    finally:
-        with suppress(OSError):  # renamed already, or never begun
-            beside.unlink()
+    with replacing(path) as temporary:
+        try:
+            save_file(tensors, temporary, metadata=header)
+        except SafetensorError as error:
+            raise OutputError(f"cannot write {path}: {error}") from None
     return path
 
 

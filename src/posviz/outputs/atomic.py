@@ -23,7 +23,10 @@ def replacing(path: Path) -> Iterator[Path]:
         if target.is_dir():
             raise IsADirectoryError(f"{path} is a folder")
         target.parent.mkdir(parents=True, exist_ok=True)
+        temporary.touch()
+        mode = temporary.stat().st_mode  # as the person's umask wants it; some writers would make it private
         yield temporary
+        temporary.chmod(mode)
         os.replace(temporary, target)
     except OSError as error:
         raise OutputError(cannot_write(path, error)) from error
