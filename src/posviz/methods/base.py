@@ -56,6 +56,8 @@ class PositionalMethod:
     reference: ClassVar[str]
     token_dependent: ClassVar[bool] = False
     additive: ClassVar[bool] = True  # adds a bias to the content score
+    reads_content: ClassVar[bool] = False  # its bias is computed from the content score
+    reads_ahead: ClassVar[int] = 0  # how many keys past its own position a query's bias depends on
     spec: ClassVar[Mapping[str, Shape]] = {}  # parameter suffix -> shape
     optional: ClassVar[frozenset[str]] = frozenset()  # suffixes that a checkpoint may leave out
     buffers: ClassVar[frozenset[str]] = frozenset()  # suffixes that are not trained

@@ -27,6 +27,8 @@ class DapeV2(PositionalMethod):
     drawn = "B + f([A; B]), f two 1x3 convolutions over keys"
     reference = "Zheng et al. 2024, arXiv:2410.04798"
     token_dependent = True
+    reads_content = True
+    reads_ahead = KERNEL // 2  # the second convolution sees what the first makes of the key after the query's own
 
     def __init__(self, n_head: int, n_embd: int = 0, **options: Any) -> None:
         super().__init__(n_head, n_embd, **options)

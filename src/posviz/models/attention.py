@@ -12,6 +12,7 @@ from torch import Tensor
 from posviz.methods.base import Block, PositionalMethod
 
 Scores = Float[Tensor, "batch head row key"]
+BLOCK_BYTES = 4 * 2**20  # of scores at a time: what the caches hold is several times faster than what they do not
 
 
 @dataclass
@@ -37,35 +38,47 @@ class AttentionView:
     def length(self) -> int:
         return self.q.shape[-2]
 
-    def _product(self, q: Tensor, k: Tensor, start: int, stop: int) -> Scores:
-        return (q[..., start:stop, :] * self.scale) @ k.transpose(-1, -2)
+    def content(self, start: int, stop: int, keys: int | None = None) -> Scores:
+        """Scaled q.k, before rotation or bias; like the others, for all keys or for the first `keys`."""
+        return self._product(self.q, self.k, start, stop, keys)
 
-    def _block(self, start: int, stop: int, content: Tensor | None) -> Block:
-        i = torch.arange(start, stop, device=self.q.device)[:, None]
-        j = torch.arange(self.length, device=self.q.device)[None, :]
-        return Block(i, j, torch, content, self.state)
-
-    def content(self, start: int, stop: int) -> Scores:
-        """Scaled q.k, before rotation or bias."""
-        return self._product(self.q, self.k, start, stop)
-
-    def bias(self, start: int, stop: int) -> Scores:
+    def bias(self, start: int, stop: int, keys: int | None = None) -> Scores:
         """What is added to the content score."""
-        content = self.content(start, stop) if self.method.token_dependent else None
-        bias = self.method.bias(self.parameters, self._block(start, stop, content))
+        content = self.content(start, stop, keys) if self.method.reads_content else None
+        bias = self.method.bias(self.parameters, self._block(start, stop, keys, content))
         return bias if bias.ndim == 4 else bias[None]
 
-    def scores(self, start: int, stop: int) -> Scores:
+    def scores(self, start: int, stop: int, keys: int | None = None) -> Scores:
         """What goes into the softmax, before the mask."""
         if not self.method.additive:
-            return self._product(self.q_seen, self.k_seen, start, stop)
-        content = self.content(start, stop)
-        return content + self.method.bias(self.parameters, self._block(start, stop, content))
+            return self._product(self.q_seen, self.k_seen, start, stop, keys)
+        content = self.content(start, stop, keys)
+        return content + self.method.bias(self.parameters, self._block(start, stop, keys, content))
 
-    def attention(self, start: int, stop: int) -> Scores:
+    def attention(self, start: int, stop: int, keys: int | None = None) -> Scores:
         """The weights after mask and softmax; each row sums to 1."""
-        future = torch.ones(stop - start, self.length, dtype=torch.bool, device=self.q.device).triu(start + 1)
-        return self.scores(start, stop).masked_fill(future, float("-inf")).softmax(dim=-1)
+        shape = (stop - start, self.length if keys is None else keys)
+        future = torch.ones(shape, dtype=torch.bool, device=self.q.device).triu(start + 1)
+        return self.scores(start, stop, keys).masked_fill(future, float("-inf")).softmax(dim=-1)
+
+    def gathered(self, v: Float[Tensor, "batch head position dim"]) -> Float[Tensor, "batch head position dim"]:
+        """What every query makes of the values, a block of rows at a time, each without the keys that it cannot see."""
+        batch, heads, length, _ = v.shape
+        rows = max(1, BLOCK_BYTES // (4 * batch * heads * length))
+        parts = []
+        for start in range(0, length, rows):
+            stop = min(start + rows, length)
+            keys = min(stop + self.method.reads_ahead, length)
+            parts.append(self.attention(start, stop, keys).to(v) @ v[..., :keys, :])
+        return torch.cat(parts, dim=2)
+
+    def _product(self, q: Tensor, k: Tensor, start: int, stop: int, keys: int | None) -> Scores:
+        return (q[..., start:stop, :] * self.scale) @ k[..., :keys, :].transpose(-1, -2)
+
+    def _block(self, start: int, stop: int, keys: int | None, content: Tensor | None) -> Block:
+        i = torch.arange(start, stop, device=self.q.device)[:, None]
+        j = torch.arange(self.length if keys is None else keys, device=self.q.device)[None, :]
+        return Block(i, j, torch, content, self.state)
 
 
 def _exact(t: Tensor) -> Tensor:

@@ -14,8 +14,6 @@ from posviz.config import ModelConfig
 from posviz.methods.base import PositionalMethod
 from posviz.models.attention import AttentionView
 
-BLOCK_BYTES = 64 * 2**20  # scores held at once when no gradient is wanted
-
 
 class Linear(nn.Linear):
     def reset_parameters(self) -> None:
@@ -81,17 +79,13 @@ class Attention(nn.Module):
     def forward(self, x: Float[Tensor, "batch position width"]) -> Float[Tensor, "batch position width"]:
         q, k, v = self.project(x)
         view = AttentionView(self.method, self.pos.values(), x, q, k, self.scale)
-        if self.method.additive:
-            y = torch.cat([view.attention(start, stop).to(v) @ v for start, stop in self._row_blocks(x)], dim=2)
-        else:
+        if not self.method.additive:
             y = scaled_dot_product_attention(view.q_seen, view.k_seen, v, is_causal=True, scale=self.scale)
+        elif torch.is_grad_enabled():
+            y = view.attention(0, view.length).to(v) @ v
+        else:
+            y = view.gathered(v)
         return self.c_proj(y.transpose(1, 2).flatten(2))
-
-    def _row_blocks(self, x: Tensor) -> list[tuple[int, int]]:
-        """All rows at once while training; without gradients, blocks that bound the memory at any length."""
-        batch, length, _ = x.shape
-        rows = length if torch.is_grad_enabled() else max(1, BLOCK_BYTES // (4 * batch * self.n_head * length))
-        return [(start, min(start + rows, length)) for start in range(0, length, rows)]
 
 
 class MLP(nn.Module):
