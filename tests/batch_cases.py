@@ -10,7 +10,7 @@ from PIL import Image
 from small_models import config_of, model_of, saved
 
 from posviz.batch import Result, draw_batch
-from posviz.executors import Here
+from posviz.executors import Here, Place
 from posviz.manifest import Figure
 from posviz.options import RenderRequest
 from posviz.outputs import read_recipe
@@ -74,8 +74,8 @@ class HereWithContext:
         self.asked.append(figures)
         return self
 
-    def __enter__(self) -> tuple[Here, int]:
-        return Here(), 1
+    def __enter__(self) -> Place:
+        return Place(Here(), 1)
 
     def __exit__(self, *_: object) -> None:
         pass

@@ -15,6 +15,7 @@ from batch_cases import HereWithContext, checkpoint, figure, of, project_in, who
 
 from posviz import batch, render
 from posviz.batch import Result, anchored, draw_batch, up_to_date
+from posviz.executors import Place
 from posviz.options import RenderRequest
 
 
@@ -49,8 +50,8 @@ def test_jobs_and_what_they_return_can_be_sent_and_name_absolute_paths(
             return future
 
     @contextmanager
-    def elsewhere(_: int) -> Iterator[tuple[Executor, int]]:
-        yield Elsewhere(), 4
+    def elsewhere(_: int) -> Iterator[Place]:
+        yield Place(Elsewhere(), 4)
 
     figures = [
         figure(f"f{n}", f"f{n}.png", ckpt="cable.safetensors", text_file=Path("words.txt"), layer=n) for n in (1, 2)
@@ -92,9 +93,9 @@ def test_only_so_much_is_under_way_at_a_time(tmp_path: Path) -> None:
             return super().submit(fn, *args, **kwargs)
 
     @contextmanager
-    def watching(_: int) -> Iterator[tuple[Executor, int]]:
+    def watching(_: int) -> Iterator[Place]:
         with Watching(8) as pool:
-            yield pool, 2
+            yield Place(pool, 2)
 
     futures: list[Future[Any]] = []
     figures = [
@@ -120,9 +121,9 @@ def test_threads_of_one_process_draw_one_after_the_other(tmp_path: Path, monkeyp
     monkeypatch.setattr(render, "write", write)
 
     @contextmanager
-    def threads(_: int) -> Iterator[tuple[Executor, int]]:
+    def threads(_: int) -> Iterator[Place]:
         with ThreadPoolExecutor(4) as pool:
-            yield pool, 4
+            yield Place(pool, 4)
 
     paths = [str(checkpoint(tmp_path / f"{n}.safetensors", "t5", seed=n)) for n in range(4)]
     figures = [figure(f"f{n}", tmp_path / f"{n}.png", ckpt=path) for n, path in enumerate(paths)]
@@ -145,8 +146,8 @@ def test_an_executor_that_gives_up_loses_only_what_it_had(tmp_path: Path) -> Non
             return future
 
     @contextmanager
-    def unreliable(_: int) -> Iterator[tuple[Executor, int]]:
-        yield Unreliable(), 2
+    def unreliable(_: int) -> Iterator[Place]:
+        yield Place(Unreliable(), 2)
 
     figures = [
         figure(name, tmp_path / f"{name}.png", ckpt=str(checkpoint(tmp_path / f"{name}.safetensors", "t5")))

@@ -16,21 +16,22 @@ from processes_cases import LONG, until
 
 from posviz import executors
 from posviz.errors import PosvizError
-from posviz.executors import Here, executor, helpful
+from posviz.executors import Here, helpful, place
 from posviz.processes import Processes
 
 
 def test_here_runs_at_once_and_keeps_errors_for_the_asker() -> None:
-    with executor(1, 10) as (here, width):
-        assert width == 1
-        assert here.submit(jobs.process_id).result() == os.getpid()
-        failed = here.submit(jobs.fail, "because")
+    with place(1, 10) as here:
+        assert here.width == 1
+        assert here.executor.submit(jobs.process_id).result() == os.getpid()
+        failed = here.executor.submit(jobs.fail, "because")
         assert str(failed.exception()) == "because"
 
 
 def test_processes_do_jobs_elsewhere_and_hand_back_what_came_of_them() -> None:
-    with executor(2, 10) as (pool, width):
-        assert width == 2
+    with place(2, 10) as two:
+        assert two.width == 2
+        pool = two.executor
         assert list(pool.map(jobs.double, [1, 2, 3])) == [2, 4, 6]
         assert pool.submit(jobs.process_id).result() != os.getpid()
         with pytest.raises(ValueError, match="because"):
@@ -140,12 +141,12 @@ def test_as_many_processes_as_help(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [helpful(figures) for figures in (1, 2, 3, 4, 7, 20, 100)] == [1, 1, 1, 2, 3, 8, 8]
     monkeypatch.setattr(executors, "cores", lambda: 1)
     assert helpful(100) == 1
-    with executor(None, 100) as (here, _):
-        assert isinstance(here, Here)
+    with place(None, 100) as here:
+        assert isinstance(here.executor, Here)
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(PosvizError, match="--jobs is 0; expected 1 or more"), executor(0, 3):
+    with pytest.raises(PosvizError, match="--jobs is 0; expected 1 or more"), place(0, 3):
         pass
-    with pytest.raises(PosvizError, match="a cluster has its own number of workers"), executor(2, 3, "tcp://x:1"):
+    with pytest.raises(PosvizError, match="a cluster has its own number of workers"), place(2, 3, "tcp://x:1"):
         pass

@@ -5,22 +5,24 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from posviz.errors import PosvizError
+from posviz.executors import Place
 from posviz.leftovers import sweep
 from posviz.manifest import Figure
 from posviz.options import RenderRequest
 from posviz.stack import HeadStack
 
 Report = Callable[["Result"], None]
-OpenExecutor = Callable[[int], AbstractContextManager[tuple[Executor, int]]]  # for so many figures: it, and its width
+OpenPlace = Callable[[int], AbstractContextManager[Place]]  # where so many figures are drawn
 
 HANDED_OVER = 256 * 2**20  # bytes of stacks that a group leaves to others to draw; what is beyond it draws itself
+LOOK_AFTER = 2.0  # seconds without news after which the place may be lost
 _drawing = threading.Lock()  # matplotlib's style belongs to the process, and a cluster's workers may be threads
 
 
@@ -37,7 +39,7 @@ class Result:
 
 def draw_batch(
     figures: Sequence[Figure],
-    open_executor: OpenExecutor,
+    open_place: OpenPlace,
     report: Report,
     *,
     force: bool = False,
@@ -59,43 +61,46 @@ def draw_batch(
             stale.append(figure)
     if stale:
         try:
-            with open_executor(len(stale)) as (executor, width):
-                Batch(executor, width, finish, keep_going).run(groups(stale))
+            with open_place(len(stale)) as place:
+                Batch(place, finish, keep_going).run(groups(stale))
         finally:
             sweep(path for figure in stale for path in figure.request.out)  # of processes that were killed
     return [results[figure.name] for figure in figures]
 
 
 class Batch:
-    """A batch under way. Only so much is handed to the executor at a time as it can work on: stacks are large."""
+    """A batch under way. Only so much is handed out at a time as the place can work on: stacks are large."""
 
-    def __init__(self, executor: Executor, width: int, finish: Report, keep_going: bool) -> None:
-        self.executor, self.width = executor, width
-        self.finish, self.keep_going = finish, keep_going
+    def __init__(self, place: Place, finish: Report, keep_going: bool) -> None:
+        self.place, self.finish, self.keep_going = place, finish, keep_going
         self.failed = False
+        self.waiting: deque[list[Figure]] = deque()
         self.pending: dict[Future[Any], list[Figure]] = {}
 
     def run(self, groups: Iterable[list[Figure]]) -> None:
-        waiting = deque(groups)
-        while waiting or self.pending:
-            while waiting and len(self.pending) < self.width:
-                group = waiting.popleft()
+        self.waiting.extend(groups)
+        while self.waiting or self.pending:
+            while self.waiting and len(self.pending) < self.place.width:
+                group = self.waiting.popleft()
                 self.submit(group, capture_group, [anchored(figure) for figure in group])
-            done, _ = wait(self.pending, return_when=FIRST_COMPLETED)
+            done, _ = wait(self.pending, timeout=LOOK_AFTER, return_when=FIRST_COMPLETED)
             for future in done:
                 self.take(self.pending.pop(future), future)
             if self.failed and not self.keep_going:
-                self.give_up(waiting)
+                self.drop([future for future in self.pending if future.cancel()], "not tried", "another figure failed")
+            if lost := self.place.lost():
+                self.drop(list(self.pending), "failed", lost)
 
     def submit(self, figures: list[Figure], job: Callable[..., Any], *args: Any) -> None:
-        self.pending[self.executor.submit(job, *args)] = figures
+        self.pending[self.place.executor.submit(job, *args)] = figures
 
     def take(self, figures: list[Figure], future: Future[Any]) -> None:
         """A job is over: for each of its figures there is a result, or stacks that are still to be drawn."""
         try:
             outcomes = future.result()
         except CancelledError:
-            outcomes = [Result(figure.name, "failed", "the job was given up by where it ran") for figure in figures]
+            why = self.place.lost() or "the job was given up by where it ran"
+            outcomes = [Result(figure.name, "failed", why) for figure in figures]
         except Exception as error:
             outcomes = [Result(figure.name, "failed", reason(error)) for figure in figures]
         for figure, outcome in zip(figures, outcomes, strict=True):
@@ -105,15 +110,12 @@ class Batch:
             self.failed |= outcome.status == "failed"
             self.finish(replace(outcome, paths=figure.request.out))
 
-    def give_up(self, waiting: deque[list[Figure]]) -> None:
-        """Leave out everything that has not begun."""
-        left = [figure for group in waiting for figure in group]
-        waiting.clear()
-        for future in list(self.pending):
-            if future.cancel():
-                left += self.pending.pop(future)
+    def drop(self, futures: list[Future[Any]], state: str, why: str) -> None:
+        """Leave out these jobs, and all that were not handed out yet."""
+        left = [figure for group in (*map(self.pending.pop, futures), *self.waiting) for figure in group]
+        self.waiting.clear()
         for figure in left:
-            self.finish(Result(figure.name, "not tried", "another figure failed before"))
+            self.finish(Result(figure.name, state, why, figure.request.out))
 
 
 def groups(figures: Iterable[Figure]) -> list[list[Figure]]:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from posviz.errors import PosvizError
 
 CONNECT_SECONDS = 5  # a scheduler that is there answers at once
+CLUSTER_WIDTH = 16  # jobs for a cluster to hold, at least: it may grow when it sees them
+
+
+@dataclass(frozen=True)
+class Place:
+    """Somewhere to run jobs."""
+
+    executor: Executor
+    width: int  # how many jobs it works on at a time
+    lost: Callable[[], str | None] = lambda: None  # why it will never answer, if so
 
 
 class Here(Executor):
@@ -26,8 +38,8 @@ class Here(Executor):
 
 
 @contextmanager
-def executor(jobs: int | None, figures: int, scheduler: str | None = None) -> Iterator[tuple[Executor, int]]:
-    """An executor for so many figures, and how many jobs it runs at a time.
+def place(jobs: int | None, figures: int, scheduler: str | None = None) -> Iterator[Place]:
+    """Where so many figures are drawn.
 
     `jobs` is the number of processes, None as many as help; `scheduler` the address of a Dask cluster instead.
     """
@@ -41,12 +53,12 @@ def executor(jobs: int | None, figures: int, scheduler: str | None = None) -> It
         return
     count = jobs or helpful(figures)
     if count == 1:
-        yield Here(), 1
+        yield Place(Here(), 1)
         return
     from posviz.processes import Processes
 
     with Processes(count, threads=max(1, cores() // count)) as pool:
-        yield pool, count
+        yield Place(pool, count)
 
 
 def helpful(figures: int) -> int:
@@ -62,7 +74,7 @@ def cores() -> int:
 
 
 @contextmanager
-def _dask(address: str) -> Iterator[tuple[Executor, int]]:
+def _dask(address: str) -> Iterator[Place]:
     try:
         import distributed
     except ImportError:
@@ -74,7 +86,28 @@ def _dask(address: str) -> Iterator[tuple[Executor, int]]:
         raise PosvizError(
             f"no Dask scheduler answers at {address} ({why}); expected something like tcp://HOST:8786"
         ) from None
+    gone = f"the Dask scheduler at {address} is gone"
+    width = max(CLUSTER_WIDTH, sum(client.nthreads().values()))
+    with _quiet():
+        try:
+            executor = client.get_executor(pure=False)
+            yield Place(executor, width, lambda: None if client.status == "running" else gone)
+        finally:
+            client.close(timeout=1)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What Dask has to say goes to its own logs: that stacks are large, and what it tries when a connection breaks."""
+    import dask
+
+    names = [name for name in logging.root.manager.loggerDict if name.startswith(("distributed", "asyncio", "tornado"))]
+    speaking = [logger for logger in map(logging.getLogger, names) if not logger.disabled]
+    for logger in speaking:
+        logger.disabled = True
     try:
-        yield client.get_executor(pure=False), max(1, sum(client.nthreads().values()))
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GiB"}):
+            yield
     finally:
-        client.close()
+        for logger in speaking:
+            logger.disabled = False

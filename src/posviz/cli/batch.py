@@ -61,7 +61,7 @@ def _draw(
     figures: list[Figure], jobs: int | None, scheduler: str | None, force: bool, keep_going: bool
 ) -> list[Result]:
     from posviz.batch import draw_batch
-    from posviz.executors import executor
+    from posviz.executors import place
 
     finished = 0
     with _progress(len(figures)) as show:
@@ -73,7 +73,7 @@ def _draw(
 
         try:
             return draw_batch(
-                figures, lambda count: executor(jobs, count, scheduler), report, force=force, keep_going=keep_going
+                figures, lambda count: place(jobs, count, scheduler), report, force=force, keep_going=keep_going
             )
         except KeyboardInterrupt:
             pass
