@@ -151,7 +151,7 @@ def test_heads(text: str, heads: tuple[int, ...]) -> None:
     assert parse_heads(text) == heads
 
 
-@pytest.mark.parametrize("text", ["", "a", "1,", "1-", "-3", "1-2-3", "1.5", "4-2", "1;2"])
+@pytest.mark.parametrize("text", ["", "a", "1,", "1-", "-3", "1-2-3", "1.5", "4-2", "1;2", "1-99999999"])
 def test_wrong_heads_are_refused(text: str) -> None:
     with pytest.raises(PosvizError, match="heads "):
         parse_heads(text)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from posviz.errors import PosvizError, unknown_name
 
 T = TypeVar("T")
+MOST_HEADS = 10_000  # a typing error should not fill the memory with numbers
 
 
 def option(default: Any, help: str, *, flag: str | None = None, group: str = "What is drawn", short: str = "") -> Any:
@@ -120,6 +121,8 @@ def parse_heads(text: str) -> tuple[int, ...]:
             ) from None
         if not span:
             raise PosvizError(f"heads {text!r}: {part!r} counts down; expected the smaller number first")
+        if len(span) > MOST_HEADS:
+            raise PosvizError(f"heads {text!r}: {part!r} names {len(span)} heads; no layer has so many")
         found.extend(span)
     return tuple(dict.fromkeys(found))
 

@@ -13,11 +13,13 @@ from posviz.recipe import recipe_of
 from posviz.stack import HeadStack
 
 if TYPE_CHECKING:
+    from posviz.draw.look import Look
     from posviz.session import Session
 
 
 def stacks_of(request: RenderRequest, session: Session | None = None) -> list[HeadStack]:
     """What is to be drawn: a stored capture, or a new one; one stack for each length that is asked for."""
+    look_of(request)  # a typing error in it should not cost a run
     if request.from_file is not None:
         return [_stored(request, request.from_file)]
     from posviz.session import Session
@@ -42,9 +44,8 @@ def write(request: RenderRequest, stacks: Sequence[HeadStack]) -> list[Path]:
     import matplotlib.figure  # noqa: F401  (the recipe waits for the checkpoint's hash, which is being worked out)
 
     from posviz import outputs
-    from posviz.draw.look import Look
 
-    look = Look(**{f.name: getattr(request, f.name) for f in fields(LookRequest)})
+    look = look_of(request)
     recipe = recipe_of("render", request, stacks[0])
     paths = paths_of(request, stacks[0])
     if request.extrapolate is None:
@@ -56,6 +57,13 @@ def write(request: RenderRequest, stacks: Sequence[HeadStack]) -> list[Path]:
         raise PosvizError("the model does not say the length it was trained with; give block_size in a --config file")
     figure = draw_extrapolation(stacks, trained, look)
     return [outputs.save_figure(figure, path, recipe) for path in paths]
+
+
+def look_of(request: LookRequest) -> Look:
+    """The part of a request that decides how it looks."""
+    from posviz.draw.look import Look
+
+    return Look(**{f.name: getattr(request, f.name) for f in fields(LookRequest)})
 
 
 def paths_of(request: RenderRequest, stack: HeadStack) -> list[Path]:

@@ -89,8 +89,12 @@ def test_wrong_values(
     ],
     ids=lambda value: "_".join(value),
 )
-def test_wrong_looks(words: list[str], parts: list[str], kerple: Path, out: Path, posviz: Run) -> None:
-    refused(posviz("render", "--ckpt", kerple, "--out", out, *words), *parts)
+def test_wrong_looks(
+    words: list[str], parts: list[str], out: Path, posviz: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found before anything is opened or run."""
+    monkeypatch.setattr("posviz.session.Session", lambda *_: pytest.fail("a model was opened"))
+    refused(posviz("render", "--ckpt", "some.pt", "--out", out, *words), *parts)
     assert out.read_bytes() == b"drawn yesterday"
 
 
@@ -117,6 +121,12 @@ def test_nothing_to_draw(posviz: Run, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("posviz.bundled.folder", lambda: tmp_path)
     refused(posviz("render"), "neither --ckpt nor --method was given")
     refused(posviz("render", "--method", "fire"), "no checkpoint of fire is bundled; give one with --ckpt")
+
+
+def test_too_little_memory(posviz: Run, out: Path) -> None:
+    ran = posviz("render", "--method", "alibi", "--n-head", 2, "--seq-len", 10**15, "--out", out)
+    refused(ran, "there is not enough memory for this; ask for fewer positions (--seq-len)")
+    assert out.read_bytes() == b"drawn yesterday"
 
 
 def test_rope_has_no_bias(rope: Path, out: Path, posviz: Run) -> None:

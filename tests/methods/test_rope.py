@@ -66,10 +66,16 @@ def test_far_positions_keep_their_angle() -> None:
     assert last[2].item() == pytest.approx(np.sin(np.float64(16384)), abs=1e-6)
 
 
-@pytest.mark.parametrize("turned", [3, 18, 17])
+@pytest.mark.parametrize("turned", [3, 18, 17, 0, -2])
 def test_a_part_that_cannot_be_turned_is_refused(turned: int) -> None:
     with pytest.raises(MethodError, match=f"rotary_dim is {turned}; expected an even number up to the head's 16"):
         methods.get("rope")(3, rotary_dim=turned).rotate(random(5))
+
+
+@pytest.mark.parametrize("base", [0.0, -5.0, float("nan"), float("inf")])
+def test_a_base_that_turns_nothing_is_refused(base: float) -> None:
+    with pytest.raises(MethodError, match=f"the base of rope is {base}; expected a number above 0"):
+        methods.get("rope")(3, base=base)
 
 
 def test_an_unknown_pairing_is_refused() -> None:

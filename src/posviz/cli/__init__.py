@@ -89,6 +89,8 @@ def main() -> None:
         _fail("stopped", 130)
     except _ClickException as error:
         _usage(error)
+    except MemoryError:
+        _fail("there is not enough memory for this; ask for fewer positions (--seq-len) or heads (--heads)", 1)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,12 +25,17 @@ class Rope(PositionalMethod):
         seen = [suffix for suffix in shapes if suffix.endswith("inv_freq")]
         return Found(cls.name, f"the layer holds {seen[0]}") if seen else None
 
+    def __init__(self, n_head: int, n_embd: int = 0, **options: Any) -> None:
+        super().__init__(n_head, n_embd, **options)
+        if not 0 < self.option["base"] < math.inf:
+            raise MethodError(f"the base of rope is {self.option['base']}; expected a number above 0, such as 10000")
+
     def rotate(self, x: Array) -> Array:
         import torch
 
         length, dim = x.shape[-2:]
-        turned = self.option["rotary_dim"] or dim
-        if turned % 2 or turned > dim:
+        turned = dim if self.option["rotary_dim"] is None else self.option["rotary_dim"]
+        if turned % 2 or not 2 <= turned <= dim:
             raise MethodError(f"rotary_dim is {turned}; expected an even number up to the head's {dim}")
         # Angles in float64: at position 16384 a float32 product is off by a thousandth of a turn.
         rate = float(self.option["base"]) ** (-torch.arange(0, turned, 2, dtype=torch.float64) / turned)

@@ -24,7 +24,7 @@ def write(figure: Figure, path: Path, recipe: Mapping[str, Any]) -> None:
     wide, high = (int(side) for side in figure.bbox.size)
     if wide * high > MOST_PIXELS or max(wide, high) >= 2**16:
         raise OutputError(
-            f"a picture of {wide} x {high} pixels is too large for {path.name}; "
+            f"a picture of {wide} x {high} pixels is too large for a PNG; "
             "draw fewer heads, a lower resolution or a reduced stack, or a PDF"
         )
     canvas: Any = FigureCanvasAgg(figure)
