@@ -27,6 +27,7 @@ def train(
     bf16: Annotated[bool, typer.Option(help="Compute in bfloat16 where that is safe.", show_default=False)] = True,
     alibi_slopes: Annotated[str, typer.Option(help="geometric or interleaved.", metavar="TEXT")] = "geometric",
     rope_pairing: Annotated[str, typer.Option(help="halves or neighbours.", metavar="TEXT")] = "halves",
+    fire_init_l: Annotated[float, typer.Option(help="FIRE's threshold at the start, in positions.", metavar="X")] = 512,
     save_dtype: Annotated[str, typer.Option(help="float32, float16 or bfloat16.", metavar="TEXT")] = "float32",
     snapshot_every: Annotated[int, typer.Option(help="Also keep a checkpoint every N steps.", metavar="N")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False,
@@ -51,7 +52,7 @@ def train(
         lr=lr,
         seed=seed,
         bf16=bf16,
-        method_options=options_for(method, slopes=alibi_slopes, pairing=rope_pairing),
+        method_options=options_for(method, slopes=alibi_slopes, pairing=rope_pairing, init_L=fire_init_l),
     )
     run = TrainingRun(plan, text_file, out, dtype=save_dtype, snapshot_every=snapshot_every, threads=threads)
     stopped_by = run.go(resume=resume)

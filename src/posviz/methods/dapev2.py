@@ -91,3 +91,4 @@ class DapeV2Fire(DapeV2):
     spec = dict(Fire.spec) | CONVOLUTIONS
     optional = Fire.optional
     buffers = Fire.buffers
+    options = Fire.options

@@ -27,6 +27,7 @@ class Fire(PositionalMethod):
     }
     optional = frozenset({"init_L"})
     buffers = frozenset({"init_L"})
+    options = {"init_L": 512.0}  # where training starts; a checkpoint that stores its own is taken at its word
 
     def initial(self, generator: Any) -> dict[str, Array]:
         import torch
@@ -37,7 +38,7 @@ class Fire(PositionalMethod):
         return {
             "c": torch.tensor(0.1),
             "L_multiplier": torch.tensor(1.0),
-            "init_L": torch.tensor(512.0),
+            "init_L": torch.tensor(float(self.option["init_L"])),
             "mlp.0.weight": uniform(WIDTH, 1, fan_in=1),
             "mlp.0.bias": uniform(WIDTH, fan_in=1),
             "mlp.2.weight": uniform(self.n_head, WIDTH, fan_in=WIDTH),
@@ -50,10 +51,11 @@ class Fire(PositionalMethod):
         def psi(x: Array) -> Array:
             return xp.log(1 + xp.abs(p["c"] * x))
 
-        threshold = xp.abs(p["L_multiplier"] * p.get("init_L", 512.0))
+        threshold = xp.abs(p["L_multiplier"] * p.get("init_L", self.option["init_L"]))
         i = block.floats(block.i)
         longest = xp.where(i > threshold, i, threshold)
         fraction = psi(block.floats(block.d)) / (psi(longest) + TINY)  # [row, key]
-        hidden = xp.clip(fraction[..., None] * p["mlp.0.weight"][:, 0] + p["mlp.0.bias"], 0, None)
-        out = hidden @ p["mlp.2.weight"].T + p["mlp.2.bias"]  # [row, key, head]
-        return xp.moveaxis(out, -1, 0)
+        # Pairs go last, hidden units first: several times faster, and heads come out where they belong.
+        hidden = xp.clip(p["mlp.0.weight"] * fraction.reshape(1, -1) + p["mlp.0.bias"][:, None], 0, None)
+        out = p["mlp.2.weight"] @ hidden + p["mlp.2.bias"][:, None]
+        return out.reshape(-1, *fraction.shape)
