@@ -54,7 +54,7 @@ def compare(
     from posviz.comparison import open_sides, steps_in
 
     if steps is not None:
-        run = steps_in(steps)
+        run = steps_in(steps.expanduser())
         sides = open_sides([str(path) for _, path in run], request)
         paths = _draw_steps(request, sides, [step for step, _ in run], steps)
     else:
