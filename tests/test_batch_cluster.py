@@ -18,6 +18,8 @@ from batch_cases import checkpoint, manifest, twenty, whole
 from conftest import Ran
 from processes_cases import LONG, start, until
 
+from posviz import executors
+
 pytest.importorskip("distributed")
 Posviz = Callable[..., Ran]
 
@@ -118,7 +120,8 @@ def test_a_scheduler_that_goes_away_is_not_waited_for(cluster: Cluster, tmp_path
     assert all(whole(file) for file in (tmp_path / "out").glob("*.png"))
 
 
-def test_no_scheduler_answers(posviz: Posviz, tmp_path: Path) -> None:
+def test_no_scheduler_answers(posviz: Posviz, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "CONNECT_SECONDS", 1)
     checkpoint(tmp_path / "t5.safetensors", "t5")
     path = manifest(tmp_path, [{"name": "a", "ckpt": "t5.safetensors"}])
     with socket.socket() as free:
@@ -128,6 +131,19 @@ def test_no_scheduler_answers(posviz: Posviz, tmp_path: Path) -> None:
         error = posviz("batch", path, "--scheduler", wrong).error
         assert error.startswith(f"no Dask scheduler answers at {wrong} (")
         assert error.endswith("; expected something like tcp://HOST:8786")
+
+
+def test_something_else_answers(tmp_path: Path) -> None:
+    """The address of Dask's web page is the likeliest mistake; Dask's own client waits for ever there."""
+    checkpoint(tmp_path / "t5.safetensors", "t5")
+    path = manifest(tmp_path, [{"name": "a", "ckpt": "t5.safetensors"}])
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        process = start("batch", path, "--scheduler", address)
+        assert process.wait(timeout=LONG) == 1
+    assert process.stderr is not None
+    (line,) = process.stderr.read().splitlines()
+    assert line.startswith(f"posviz: no Dask scheduler answers at {address} (something else seems to)")
 
 
 def test_without_dask_it_says_what_to_install(posviz: Posviz, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from posviz.errors import MethodError
 
-PREFIX = "bundled:"
-
 
 def folder() -> Path:
     return Path(str(resources.files("posviz") / "data"))

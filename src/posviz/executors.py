@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from concurrent.futures import TimeoutError as FutureTimeoutError  # another class before Python 3.11
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -76,13 +78,9 @@ def cores() -> int:
 @contextmanager
 def _dask(address: str) -> Iterator[Place]:
     try:
-        import distributed
-    except ImportError:
-        raise PosvizError("--scheduler needs Dask; install it with: pip install 'posviz[cluster]'") from None
-    try:
-        client: Any = distributed.Client(address, timeout=CONNECT_SECONDS)  # type: ignore[no-untyped-call]
-    except (OSError, TimeoutError, ValueError) as error:
-        why = " ".join(str(error).split()) or type(error).__name__
+        client = _connect(address).result(timeout=CONNECT_SECONDS + 2)
+    except (OSError, TimeoutError, FutureTimeoutError, ValueError) as error:
+        why = " ".join(str(error).split()) or "something else seems to"
         raise PosvizError(
             f"no Dask scheduler answers at {address} ({why}); expected something like tcp://HOST:8786"
         ) from None
@@ -94,6 +92,24 @@ def _dask(address: str) -> Iterator[Place]:
             yield Place(executor, width, lambda: None if client.status == "running" else gone)
         finally:
             client.close(timeout=1)
+
+
+def _connect(address: str) -> Future[Any]:
+    """A client, in time: Dask itself waits for ever for what is no scheduler, its own web page for one."""
+    try:
+        import distributed
+    except ImportError:
+        raise PosvizError("--scheduler needs Dask; install it with: pip install 'posviz[cluster]'") from None
+    found: Future[Any] = Future()
+
+    def connect() -> None:
+        try:
+            found.set_result(distributed.Client(address, timeout=CONNECT_SECONDS))  # type: ignore[no-untyped-call]
+        except Exception as error:
+            found.set_exception(error)
+
+    threading.Thread(target=connect, daemon=True).start()
+    return found
 
 
 @contextmanager

@@ -85,9 +85,10 @@ def test_killed_in_the_middle_only_what_is_missing_is_drawn(posviz: Posviz, tmp_
     assert not list(out.glob(".*"))
 
 
-def test_ctrl_c_ends_it_with_one_line_and_nothing_half_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_ends_it_with_one_line_and_nothing_half_written(jobs: int, tmp_path: Path) -> None:
     path, out = twenty(tmp_path), tmp_path / "out"
-    process = start("batch", path, "--jobs", 2)
+    process = start("batch", path, "--jobs", jobs)
     until(lambda: len(times(out)) >= 2, process)
     signal_group(process, signal.SIGINT)
     said, told = process.communicate(timeout=LONG)
