@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from posviz.cells import Cells
+from posviz.distances import reduce_by_distance
 from posviz.errors import PosvizError, unknown_name
 from posviz.stack import HeadStack
 
 QUANTITIES = ("bias", "scores", "content", "attention")
 REDUCTIONS = ("mean", "max", "min", "absmax")
 MOST_CELLS = 1024  # a longer sequence is reduced to at most this many cells a side
-BLOCK_BYTES = 64 * 2**20
+BLOCK_BYTES = 8 * 2**20  # what the caches hold is folded several times faster than what they do not
 
 
 class RowSource(Protocol):
@@ -39,6 +41,24 @@ class RowSource(Protocol):
 
     def visible(self, start: int, stop: int) -> np.ndarray:
         """Which keys these queries may look at: bool `[row, key]`, or `[head, row, key]` where heads differ."""
+        ...
+
+
+@runtime_checkable
+class CausalSource(RowSource, Protocol):
+    """A source that can leave out the keys after the last query of a block, which no query of it sees."""
+
+    def past(self, quantity: str, start: int, stop: int) -> np.ndarray:
+        """As `rows`, for the first `stop` keys only."""
+        ...
+
+
+@runtime_checkable
+class DistanceSource(RowSource, Protocol):
+    """A source with one number per head and distance, under a causal mask."""
+
+    def by_distance(self) -> np.ndarray:
+        """Float32 `[head, distance]`, distances from `-(seq_len - 1)`, the farthest future, to `seq_len - 1`."""
         ...
 
 
@@ -92,81 +112,41 @@ def fold(
 
 def _blocks(
     source: RowSource, quantity: str, folding: Folding, heads: Sequence[int], cell: int
-) -> Iterator[tuple[int, np.ndarray]]:
-    """Blocks of rows, masked, each a whole number of cells high."""
+) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
+    """Blocks of rows, each a whole number of cells high, and what of them is visible."""
     rows = BLOCK_BYTES // (4 * source.n_head * source.key_len) // cell * cell
     rows = max(rows, cell)
     index = [head - 1 for head in heads]
     every = index == list(range(source.n_head))
+    take = source.past if folding.mask and isinstance(source, CausalSource) else source.rows
     for start in range(0, source.seq_len, rows):
         stop = min(start + rows, source.seq_len)
-        block = source.rows(quantity, start, stop)
+        block = take(quantity, start, stop)
+        visible = source.visible(start, stop)[..., : block.shape[2]] if folding.mask else None
         if not every:
             block = block[index]
-        if folding.mask:
-            visible = source.visible(start, stop)
-            if visible.ndim == 3 and not every and visible.shape[0] > 1:
+            if visible is not None and visible.ndim == 3 and visible.shape[0] > 1:
                 visible = visible[index]
-            block = np.where(visible, block, np.float32(np.nan))
-        yield start, block
+        yield start, block, visible
 
 
 def _whole(source: RowSource, quantity: str, folding: Folding, heads: Sequence[int]) -> np.ndarray:
-    values = np.empty((len(heads), source.seq_len, source.key_len), dtype=np.float32)
-    for start, block in _blocks(source, quantity, folding, heads, 1):
-        values[:, start : start + block.shape[1]] = block
+    values = np.full((len(heads), source.seq_len, source.key_len), np.nan, dtype=np.float32)
+    for start, block, visible in _blocks(source, quantity, folding, heads, 1):
+        place = values[:, start : start + block.shape[1], : block.shape[2]]
+        np.copyto(place, block, where=True if visible is None else visible)
     return values
 
 
 def _reduced(
     source: RowSource, quantity: str, folding: Folding, heads: Sequence[int], cell: int
 ) -> dict[str, np.ndarray]:
-    shape = (-(-source.seq_len // cell), -(-source.key_len // cell))
-    values = np.empty((len(heads), *shape), dtype=np.float32)
-    low = np.full(len(heads), np.inf, dtype=np.float32)
-    high = -low
-    total = np.zeros((len(heads), source.seq_len)) if folding.profile else None
-    count = np.zeros((len(heads), source.seq_len)) if folding.profile else None
-    for start, block in _blocks(source, quantity, folding, heads, cell):
-        at = start // cell
-        reduced = _reduce(block, cell, folding.reduce)
-        values[:, at : at + reduced.shape[1]] = reduced
-        low = np.fmin(low, np.nanmin(block, axis=(1, 2), initial=np.inf))
-        high = np.fmax(high, np.nanmax(block, axis=(1, 2), initial=-np.inf))
-        if total is not None and count is not None:
-            _add_profile(block, start, total, count)
-    ranges = np.stack([low, high], axis=1).astype(np.float32)
-    found: dict[str, np.ndarray] = {"values": values, "ranges": np.where(np.isfinite(ranges), ranges, np.nan)}
-    if total is not None and count is not None:
-        found["profile"] = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0).astype(np.float32)
-    return found
-
-
-def _reduce(block: np.ndarray, cell: int, how: str) -> np.ndarray:
-    """`[head, row, key]` to one number per cell, over what is not NaN; NaN where nothing is."""
-    heads, rows, keys = block.shape
-    bottom, right = -rows % cell, -keys % cell
-    if bottom or right:
-        block = np.pad(block, ((0, 0), (0, bottom), (0, right)), constant_values=np.nan)
-    tiles = block.reshape(heads, block.shape[1] // cell, cell, block.shape[2] // cell, cell)
-    seen = ~np.isnan(tiles)
-    empty = ~seen.any(axis=(2, 4))
-    if how == "mean":
-        total = np.where(seen, tiles, 0).sum(axis=(2, 4), dtype=np.float64)
-        result = total / np.maximum(seen.sum(axis=(2, 4)), 1)
-    else:
-        high = np.where(seen, tiles, -np.inf).max(axis=(2, 4))
-        low = np.where(seen, tiles, np.inf).min(axis=(2, 4))
-        result = {"max": high, "min": low, "absmax": np.where(np.abs(low) > np.abs(high), low, high)}[how]
-    return np.where(empty, np.nan, result).astype(np.float32)
-
-
-def _add_profile(block: np.ndarray, start: int, total: np.ndarray, count: np.ndarray) -> None:
-    """Add a block's visible past to the sum and the number of values at each distance."""
-    for row in range(block.shape[1]):
-        last = min(start + row, block.shape[2] - 1)  # there may be fewer keys than queries
-        past = block[:, row, last::-1]
-        seen = ~np.isnan(past)
-        at = slice(start + row - last, start + row + 1)
-        total[:, at] += np.where(seen, past, 0)
-        count[:, at] += seen
+    if isinstance(source, DistanceSource):
+        fields = reduce_by_distance(
+            source.by_distance()[[head - 1 for head in heads]], cell, folding.reduce, folding.mask
+        )
+        return {name: field for name, field in fields.items() if folding.profile or name != "profile"}
+    cells = Cells(len(heads), source.seq_len, source.key_len, cell, folding.reduce, folding.profile)
+    for start, block, visible in _blocks(source, quantity, folding, heads, cell):
+        cells.add(start, block, visible)
+    return cells.fields()

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from posviz import bundled, methods
+from posviz.bias import bias_rows
 from posviz.errors import CheckpointError, MethodError, PosvizError
-from posviz.methods.base import Block, PositionalMethod
+from posviz.methods.base import PositionalMethod
 from posviz.options import CaptureRequest
-from posviz.rows import RowSource, causal
+from posviz.rows import RowSource
 
 if TYPE_CHECKING:
     from posviz.checkpoint import Checkpoint, Resolved
@@ -146,23 +145,6 @@ def _formula(request: CaptureRequest) -> Subject:
     return FormulaSubject(method)
 
 
-class BiasRows:
-    """A row source over a bias that does not depend on tokens, in numpy."""
-
-    def __init__(self, method: PositionalMethod, parameters: Mapping[str, np.ndarray], length: int) -> None:
-        self.method, self.parameters = method, parameters
-        self.n_head = method.n_head
-        self.seq_len = self.key_len = length
-
-    def rows(self, quantity: str, start: int, stop: int) -> np.ndarray:
-        assert quantity == "bias"
-        block = Block(np.arange(start, stop)[:, None], np.arange(self.key_len)[None, :], np)
-        return np.asarray(self.method.bias(self.parameters, block), dtype=np.float32)
-
-    def visible(self, start: int, stop: int) -> np.ndarray:
-        return causal(start, stop, self.key_len)
-
-
 def _nothing_to_verify(request: CaptureRequest) -> None:
     if request.verify:
         raise PosvizError("a bias alone runs no attention to verify against; ask for --quantity scores or attention")
@@ -177,7 +159,7 @@ class FormulaSubject(Subject):
 
     def see(self, sequence: Sequence | None, layers: Collection[int], request: CaptureRequest) -> dict[int, Seen]:
         _nothing_to_verify(request)
-        rows = BiasRows(self.method, {}, request.seq_len)
+        rows = bias_rows(self.method, {}, request.seq_len)
         return {layer: Seen(rows, self.method.name, self.method.title, True) for layer in layers}
 
 
@@ -199,7 +181,7 @@ class BiasSubject(Subject):
         _nothing_to_verify(request)
         seen: dict[int, Seen] = {}
         for layer in layers:
-            rows = BiasRows(self.method, self.resolved.parameters(layer), request.seq_len)
+            rows = bias_rows(self.method, self.resolved.parameters(layer), request.seq_len)
             seen[layer] = Seen(rows, self.method.name, self.method.title, True, self._notes(request.seq_len))
         return seen
 

@@ -152,8 +152,8 @@ class DistanceMethod(PositionalMethod):
         raise NotImplementedError
 
     def bias(self, p: Mapping[str, Array], block: Block) -> Array:
-        first, last = int(block.i[0, 0]), int(block.i[-1, 0])
-        reached = block.xp.arange(last, first - block.j.shape[1], -1, device=block.i.device)
+        farthest, nearest = int(block.i[-1, 0] - block.j[0, 0]), int(block.i[0, 0] - block.j[0, -1])
+        reached = block.xp.arange(farthest, nearest - 1, -1, device=block.i.device)
         return toeplitz(self.of_distance(p, block.floats(reached), block.xp), block.i.shape[0], block.xp)
 
 

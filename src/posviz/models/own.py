@@ -33,9 +33,16 @@ class ViewRows:
         self.n_head = view.q.shape[1]
         self.seq_len = self.key_len = view.length
 
-    @torch.no_grad()
     def rows(self, quantity: str, start: int, stop: int) -> np.ndarray:
-        block: Tensor = getattr(self.view, quantity)(start, stop)[0]
+        return self._rows(quantity, start, stop, self.key_len)
+
+    def past(self, quantity: str, start: int, stop: int) -> np.ndarray:
+        needed = min(stop + self.view.method.reads_ahead, self.key_len)
+        return self._rows(quantity, start, stop, needed)[:, :, :stop]
+
+    @torch.no_grad()
+    def _rows(self, quantity: str, start: int, stop: int, keys: int) -> np.ndarray:
+        block: Tensor = getattr(self.view, quantity)(start, stop, keys)[0]
         return block.to("cpu", torch.float32).numpy()
 
     def visible(self, start: int, stop: int) -> np.ndarray:
