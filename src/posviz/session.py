@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, fields, replace
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,6 @@ class Session:
         self._runs: dict[Key, _Run] = {}
         self._subjects: dict[Key, tuple[Subject, Future[str | None]]] = {}
         self._alone: dict[Key, bool] = {}  # whether the bias of a model needs no tokens
-        self._hasher = ThreadPoolExecutor(1, thread_name_prefix="posviz-hash")
 
     def stack(self, request: CaptureRequest, *, profile: bool = False) -> HeadStack:
         """What this request asks for; with `profile`, a long sequence's mean over each distance is kept, too."""
@@ -81,7 +81,7 @@ class Session:
         if key not in self._subjects:
             subject = open_subject(request)
             # Hashing needs no interpreter: it runs while we draw.
-            self._subjects[key] = subject, self._hasher.submit(subject.sha256)
+            self._subjects[key] = subject, _meanwhile(subject.sha256)
         return self._subjects[key]
 
     def _run_key(self, request: CaptureRequest) -> Key:
@@ -113,6 +113,20 @@ class Session:
             "notes": notes,
             "options": to_options(request),
         }
+
+
+def _meanwhile(call: Callable[[], str | None]) -> Future[str | None]:
+    """The result of a call in a thread that nobody waits for if the program ends with an error before."""
+    future: Future[str | None] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except Exception as error:
+            future.set_exception(error)
+
+    Thread(target=run, name="posviz-hash", daemon=True).start()
+    return future
 
 
 def model_key(request: CaptureRequest) -> Key:

@@ -57,11 +57,13 @@ def open_subject(request: CaptureRequest) -> Subject:
     if request.method is not None:
         methods.get(request.method)
     if request.model is not None:
+        _refuse(request, "a module of your own")
         from posviz.models.custom import CustomSubject
 
         return CustomSubject(request)
     if request.ckpt is None:
         if request.method == "alibi" and request.n_head is not None:
+            _refuse(request, "a formula")
             return _formula(request)
         path = bundled.path(request.method)
     else:
@@ -73,12 +75,20 @@ def open_subject(request: CaptureRequest) -> Subject:
     checkpoint = open_checkpoint(path)
     if checkpoint.is_transformers:
         return _transformers(request)
+    _refuse(request, checkpoint.name)
     resolved = resolve(checkpoint, overrides(request))
     if is_bias_alone(request, resolved.method):
         return BiasSubject(checkpoint, resolved)
     from posviz.models.own_subject import OwnSubject
 
     return OwnSubject(checkpoint, resolved)
+
+
+def _refuse(request: CaptureRequest, what: str) -> None:
+    """Raise for an option that only a transformers model knows: it would do nothing here."""
+    for name in ("stack", "raw", "revision", "trust_remote_code", "device_map"):
+        if getattr(request, name):
+            raise PosvizError(f"--{name.replace('_', '-')} is for transformers models, and means nothing for {what}")
 
 
 def is_bias_alone(request: CaptureRequest, method: str) -> bool:

@@ -145,3 +145,13 @@ def test_what_is_wrong_with_a_module_is_one_line(mine: Path, posviz: Run) -> Non
     refused(posviz(*words, f"{mine}:build", "--layer", 4), "there is no layer 4; the model has layers 1 to 3")
     refused(posviz(*words, f"{mine}:build", "--method", "rope"), "--method names one of posviz's own methods")
     refused(posviz(*words, f"{mine}:build", "--ckpt", "no.pt"), "no.pt")
+
+
+def test_what_only_transformers_models_know_is_refused_elsewhere(mine: Path, tmp_path: Path, posviz: Run) -> None:
+    from small_models import config_of, model_of, saved
+
+    own = saved(model_of(config_of("kerple")), tmp_path / "own.safetensors")
+    for model in (["--ckpt", own], ["--method", "alibi", "--n-head", 4], ["--model", f"{mine}:build"]):
+        for words in (["--stack", "encoder"], ["--raw"], ["--revision", "main"], ["--device-map", "auto"]):
+            ran = posviz("render", *model, *words, "--out", tmp_path / "x.png")
+            refused(ran, f"{words[0]} is for transformers models")
