@@ -138,7 +138,9 @@ def _runs(pid: int) -> bool:
 
 def test_as_many_processes_as_help(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executors, "cores", lambda: 8)
-    assert [helpful(figures) for figures in (1, 2, 3, 4, 7, 20, 100)] == [1, 1, 1, 2, 3, 8, 8]
+    assert [helpful(figures) for figures in (1, 2, 3, 4, 7, 20, 100)] == [1, 1, 2, 2, 4, 8, 8]
+    monkeypatch.setattr(executors, "cores", lambda: 128)
+    assert helpful(1000) == 16
     monkeypatch.setattr(executors, "cores", lambda: 1)
     assert helpful(100) == 1
     with place(None, 100) as here:

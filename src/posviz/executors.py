@@ -15,6 +15,7 @@ from typing import Any
 from posviz.errors import PosvizError
 
 CONNECT_SECONDS = 5  # a scheduler that is there answers at once
+MOST_PROCESSES = 16  # unless more are asked for: each holds libraries and a model of its own in memory
 CLUSTER_WIDTH = 16  # jobs for a cluster to hold, at least: it may grow when it sees them
 
 
@@ -64,8 +65,8 @@ def place(jobs: int | None, figures: int, scheduler: str | None = None) -> Itera
 
 
 def helpful(figures: int) -> int:
-    """As many processes as make so many figures quicker: none starts for fewer than two figures."""
-    return max(1, min(cores(), figures // 2))
+    """As many processes as make so many figures quicker: starting one costs about as much as drawing a figure."""
+    return max(1, min(cores(), (figures + 1) // 2, MOST_PROCESSES))
 
 
 def cores() -> int:
