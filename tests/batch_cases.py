@@ -57,6 +57,11 @@ def twenty(folder: Path) -> Path:
     )
 
 
+def pictures(folder: Path) -> list[Path]:
+    """The figures that are there; what is hidden is not finished."""
+    return sorted(path for path in folder.glob("*.png") if not path.name.startswith("."))
+
+
 def whole(path: Path) -> bool:
     """Whether a picture can be read to its last pixel and says where it came from."""
     with Image.open(path) as picture:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from batch_cases import checkpoint, manifest, twenty, whole
+from batch_cases import checkpoint, manifest, pictures, twenty, whole
 from conftest import Ran
 from processes_cases import LONG, start, until
 
@@ -79,9 +79,9 @@ def test_a_worker_is_killed_and_every_figure_is_still_made(cluster: Cluster, tmp
     cluster.wait_for_workers(2)
     path, out = twenty(tmp_path), tmp_path / "out"
     process = start("batch", path.name, "--scheduler", cluster.address, cwd=tmp_path)
-    until(lambda: len(list(out.glob("*.png"))) >= 3, process)
+    until(lambda: len(pictures(out)) >= 3, process)
     os.kill(workers[0].pid, signal.SIGKILL)
-    assert len(list(out.glob("*.png"))) < 20  # it is in the middle
+    assert len(pictures(out)) < 20  # it is in the middle
     said, told = process.communicate(timeout=LONG)
     assert process.returncode == 0, told
     assert said.splitlines()[-1] == "20 done, 0 up to date, 0 failed"
@@ -109,7 +109,7 @@ def test_a_scheduler_that_goes_away_is_not_waited_for(cluster: Cluster, tmp_path
     cluster.wait_for_workers(1)
     path = twenty(tmp_path)
     process = start("batch", path, "--scheduler", cluster.address)
-    until(lambda: len(list((tmp_path / "out").glob("*.png"))) >= 2, process)
+    until(lambda: len(pictures(tmp_path / "out")) >= 2, process)
     for each in cluster.processes:
         each.kill()
     said, told = process.communicate(timeout=LONG)
@@ -117,7 +117,7 @@ def test_a_scheduler_that_goes_away_is_not_waited_for(cluster: Cluster, tmp_path
     assert len(told.splitlines()) == 20, told
     assert f"the Dask scheduler at {cluster.address} is gone" in said
     assert re.search(r"^[1-9]\d* done, 0 up to date, [1-9]\d* failed$", said.splitlines()[-1])
-    assert all(whole(file) for file in (tmp_path / "out").glob("*.png"))
+    assert all(whole(file) for file in pictures(tmp_path / "out"))
 
 
 def test_no_scheduler_answers(posviz: Posviz, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from batch_cases import METHODS, checkpoint, manifest, twenty, whole
+from batch_cases import METHODS, checkpoint, manifest, pictures, twenty, whole
 from conftest import Ran
 from processes_cases import LONG, on_a_terminal, signal_group, start, until
 
@@ -25,7 +25,7 @@ def table(ran: Ran) -> dict[str, str]:
 
 
 def times(folder: Path) -> dict[str, int]:
-    return {path.name: path.stat().st_mtime_ns for path in folder.glob("*.png")}
+    return {path.name: path.stat().st_mtime_ns for path in pictures(folder)}
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_twenty_figures_one_checkpoint_corrupt_then_repaired(posviz: Posviz, tmp
     assert {name for name, state in table(second).items() if state == "done"} == {f"cable-{n}" for n in range(1, 6)}
     assert second.out.splitlines()[-1] == "5 done, 15 up to date, 0 failed"
     assert before.items() <= times(tmp_path / "out").items()
-    assert all(whole(figure) for figure in (tmp_path / "out").glob("*.png"))
+    assert all(whole(figure) for figure in pictures(tmp_path / "out"))
 
 
 def test_killed_in_the_middle_only_what_is_missing_is_drawn(posviz: Posviz, tmp_path: Path) -> None:
