@@ -7,7 +7,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 .PHONY: figures test check bench clean
 
 figures: $(VENV)/installed
-	$(BIN)/posviz batch figures/figures.toml
+	$(BIN)/posviz batch figures/figures.toml --force
 
 test: check
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 --dist loadfile
