@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from posviz import bundled, methods
+from posviz import bundled
 from posviz.manifest import read_manifest
 
 FIGURES = Path(__file__).parent.parent / "figures"
@@ -50,11 +50,12 @@ def test_the_committed_pixels_are_made_again(name: str, again: Path) -> None:
     committed, made = pixels(FIGURES / f"{name}.png"), pixels(again / f"{name}.png")
     assert committed.shape == made.shape
     difference = np.abs(committed - made).max(axis=-1)
-    if not methods.get(NAMES[name]).token_dependent:
+    if NAMES[name] in ("alibi", "t5"):  # one multiplication, or a look into a table: the same on every machine
         assert difference.max() == 0
         return
-    # Another processor or number of threads sums a product in another order, and a value on the edge between two of
-    # the colour map's 256 steps falls to the other side. So: few pixels, and none further than a neighbouring step.
+    # Another processor or number of threads sums a product in another order or has another logarithm, and a value on
+    # the edge between two of the colour map's 256 steps falls to the other side. So: few pixels, and none further
+    # than a neighbouring step.
     assert (difference > 0).mean() < 1e-3
     assert difference.max() <= 6
 
