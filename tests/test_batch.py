@@ -145,6 +145,14 @@ def test_whatever_else_goes_wrong_is_a_line_with_its_kind(tmp_path: Path, monkey
     assert draw([figure("a", tmp_path / "a.png", ckpt=rope)])["a"].why == "ZeroDivisionError: of all things"
 
 
+def test_without_keeping_going_a_models_other_figures_are_not_tried_either(tmp_path: Path) -> None:
+    rope = str(checkpoint(tmp_path / "rope.safetensors", "rope"))
+    layers = {"wrong": 9, "fine": 1, "also-fine": 2}
+    figures = [figure(name, tmp_path / f"{name}.png", ckpt=rope, layer=layer) for name, layer in layers.items()]
+    found = states(figures, keep_going=False)
+    assert (found["wrong"], found["fine"]) == ("failed", "not tried")
+
+
 @pytest.mark.parametrize("after", ["first", "last"])
 def test_without_keeping_going_the_rest_is_not_tried(after: str, tmp_path: Path) -> None:
     kinds = ("rope", "cable", "t5")

@@ -75,7 +75,7 @@ def test_the_latex_is_one_figure_with_balanced_braces() -> None:
 def test_captions_lie_beside_the_figure_and_take_its_pdf(tmp_path: Path) -> None:
     ckpt = str(checkpoint(tmp_path / "cable.safetensors", "cable"))
     drawn = figure("mine", tmp_path / "f.png", ckpt=ckpt)
-    files = [tmp_path / "f.svg", tmp_path / "f.png", tmp_path / "f.pdf"]
+    files = [tmp_path / "f.svg", tmp_path / "f.png", tmp_path / "f.pdf", tmp_path / "f.html"]
     draw([replace(drawn, request=replace(drawn.request, out=tuple(files)))])
     assert write_captions("mine", files) == [tmp_path / "mine.caption.txt", tmp_path / "mine.tex"]
     words = (tmp_path / "mine.caption.txt").read_text()
@@ -87,6 +87,7 @@ def test_captions_lie_beside_the_figure_and_take_its_pdf(tmp_path: Path) -> None
     assert r"\includegraphics[width=\linewidth]{f.png}" in (tmp_path / "mine.tex").read_text()
     write_captions("mine", files[:1])
     assert r"\includesvg[width=\linewidth]{f.svg}" in (tmp_path / "mine.tex").read_text()
+    assert write_captions("page", files[3:]) == [tmp_path / "page.caption.txt"]  # no LaTeX takes a page
 
 
 def test_a_figure_without_a_recipe_has_no_caption(tmp_path: Path) -> None:

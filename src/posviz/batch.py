@@ -22,6 +22,7 @@ Report = Callable[["Result"], None]
 OpenPlace = Callable[[int], AbstractContextManager[Place]]  # where so many figures are drawn
 
 HANDED_OVER = 256 * 2**20  # bytes of stacks that a group leaves to others to draw; what is beyond it draws itself
+GIVEN_UP = "another figure failed"
 LOOK_AFTER = 2.0  # seconds without news after which the place may be lost
 _drawing = threading.Lock()  # matplotlib's style belongs to the process, and a cluster's workers may be threads
 
@@ -87,7 +88,7 @@ class Batch:
             for future in done:
                 self.take(self.pending.pop(future), future)
             if self.failed and not self.keep_going:
-                self.drop([future for future in self.pending if future.cancel()], "not tried", "another figure failed")
+                self.drop([future for future in self.pending if future.cancel()], "not tried", GIVEN_UP)
             if lost := self.place.lost():
                 self.drop(list(self.pending), "failed", lost)
 
@@ -104,11 +105,13 @@ class Batch:
         except Exception as error:
             outcomes = [Result(figure.name, "failed", reason(error)) for figure in figures]
         for figure, outcome in zip(figures, outcomes, strict=True):
-            if not isinstance(outcome, Result):
+            if isinstance(outcome, Result):
+                self.failed |= outcome.status == "failed"
+                self.finish(replace(outcome, paths=figure.request.out))
+            elif self.failed and not self.keep_going:
+                self.finish(Result(figure.name, "not tried", GIVEN_UP, figure.request.out))
+            else:
                 self.submit([figure], draw, anchored(figure), outcome)
-                continue
-            self.failed |= outcome.status == "failed"
-            self.finish(replace(outcome, paths=figure.request.out))
 
     def drop(self, futures: list[Future[Any]], state: str, why: str) -> None:
         """Leave out these jobs, and all that were not handed out yet."""

@@ -72,7 +72,7 @@ class TrainingRun:
             return None if finished else stopped()
 
     def _begin(self, resume: bool) -> None:
-        sweep([self.state])  # of a run that was killed
+        sweep([self.out, self.state])  # of a run that was killed
         there = self.state.exists()
         if resume and not there:
             raise PosvizError(f"{self.state} is not there, so there is nothing to resume; leave out --resume")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from posviz.cli import app
 from posviz.cli._say import wrote
+
+if TYPE_CHECKING:
+    from posviz.training_run import TrainingRun
 
 
 @app.command("train")
@@ -55,12 +58,16 @@ def train(
         method_options=options_for(method, slopes=alibi_slopes, pairing=rope_pairing, init_L=fire_init_l),
     )
     run = TrainingRun(plan, text_file, out, dtype=save_dtype, snapshot_every=snapshot_every, threads=threads)
+    _go(run, resume)
+
+
+def _go(run: TrainingRun, resume: bool) -> None:
     stopped_by = run.go(resume=resume)
-    wrote([out])
+    wrote([run.out])
     notes = run.notes
     losses = f"validation loss {notes['validation_loss']} nats per byte (of a unigram model: {notes['unigram_loss']})"
     typer.echo(f"posviz: {losses} after {notes['steps']} steps", err=True)
     if stopped_by is not None:
-        done = f"stopped at step {run.trainer.step} of {steps}"
+        done = f"stopped at step {notes['steps']} of {notes['planned_steps']}"
         typer.echo(f"posviz: {done}; the same command with --resume goes on", err=True)
         raise typer.Exit(128 + stopped_by)
