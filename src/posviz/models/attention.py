@@ -12,7 +12,7 @@ from torch import Tensor
 from posviz.methods.base import Block, PositionalMethod
 
 Scores = Float[Tensor, "batch head row key"]
-BLOCK_BYTES = 4 * 2**20  # of scores at a time: what the caches hold is several times faster than what they do not
+BLOCK_BYTES, LEAST_ROWS = 2 * 2**20, 8  # of scores at a time: what the caches hold is several times faster
 
 
 @dataclass
@@ -64,7 +64,7 @@ class AttentionView:
     def gathered(self, v: Float[Tensor, "batch head position dim"]) -> Float[Tensor, "batch head position dim"]:
         """What every query makes of the values, a block of rows at a time, each without the keys that it cannot see."""
         batch, heads, length, _ = v.shape
-        rows = max(1, BLOCK_BYTES // (4 * batch * heads * length))
+        rows = max(LEAST_ROWS, BLOCK_BYTES // (4 * batch * heads * length))
         parts = []
         for start in range(0, length, rows):
             stop = min(start + rows, length)
