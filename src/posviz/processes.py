@@ -21,7 +21,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from posviz.errors import PosvizError
-from posviz.garbage import collect_seldom
+from posviz.startup import be_brisk
 
 Job = Callable[[], Any]
 _spawn = multiprocessing.get_context("spawn")  # a fork would copy torch's threads in an unknown state
@@ -183,7 +183,7 @@ class _Room:
 def _work(pipe: Connection, threads: int) -> None:
     """A process's life: jobs come in, outcomes go out, until the pipe is closed or the other side is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    collect_seldom()
+    be_brisk()
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # before torch is imported
     while True:
         try:

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from posviz import __version__
 from posviz.errors import ManifestError, PosvizError
-from posviz.garbage import collect_seldom
+from posviz.startup import be_brisk
 
 # Typer has brought its own copy of click since 0.20; its public BadParameter leads to the right classes in either case.
 _UsageError: Any = typer.BadParameter.__mro__[1]
@@ -77,7 +77,7 @@ def _root(
 
 def main() -> None:
     """Run the command line: an error is one line on stderr; 1 for bad input, 2 for wrong usage."""
-    collect_seldom()
+    be_brisk()
     try:
         status = app(prog_name="posviz", standalone_mode=False)  # however it was started
     except ManifestError as error:
