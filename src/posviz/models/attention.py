@@ -65,12 +65,13 @@ class AttentionView:
         """What every query makes of the values, a block of rows at a time, each without the keys that it cannot see."""
         batch, heads, length, _ = v.shape
         rows = max(LEAST_ROWS, BLOCK_BYTES // (4 * batch * heads * length))
-        parts = []
+        # Written into one tensor: a small result kept from each block would nail down the memory that blocks leave.
+        found = torch.empty_like(v)
         for start in range(0, length, rows):
             stop = min(start + rows, length)
             keys = min(stop + self.method.reads_ahead, length)
-            parts.append(self.attention(start, stop, keys).to(v) @ v[..., :keys, :])
-        return torch.cat(parts, dim=2)
+            found[..., start:stop, :] = self.attention(start, stop, keys).to(v) @ v[..., :keys, :]
+        return found
 
     def _product(self, q: Tensor, k: Tensor, start: int, stop: int, keys: int | None) -> Scores:
         return (q[..., start:stop, :] * self.scale) @ k[..., :keys, :].transpose(-1, -2)
