@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from posviz.checkpoint import Checkpoint, open_checkpoint
 from posviz.errors import MethodError, PosvizError
-from posviz.models.huggingface import HFCapture, HFModel, open_model, verify
-from posviz.models.running import settings
 from posviz.options import CaptureRequest
 from posviz.sequence import Sequence, SequenceRequest, sample
 from posviz.subjects import Seen, Subject
+
+if TYPE_CHECKING:
+    from posviz.models.huggingface import HFCapture, HFModel
 
 TOLERANCE = 1e-4  # between the softmax of our scores and the model's own attention weights
 
@@ -21,22 +24,36 @@ class TransformersSubject(Subject):
 
     def __init__(self, request: CaptureRequest) -> None:
         assert request.ckpt is not None
-        device, _ = settings(request)
         path = Path(request.ckpt).expanduser()
         self.checkpoint: Checkpoint | None = open_checkpoint(path) if path.exists() else None
         self.id = str(path) if self.checkpoint else request.ckpt
-        self.model: HFModel = open_model(
+        self.name = self.id.rstrip("/").rsplit("/", 1)[-1]
+        self.request = request
+
+    @cached_property
+    def model(self) -> HFModel:
+        """The model, when it is first needed: importing transformers takes seconds, and hashing can begin before."""
+        from posviz.models.huggingface import open_model
+        from posviz.models.running import settings
+
+        device, _ = settings(self.request)
+        return open_model(
             self.id,
-            revision=request.revision,
-            trust_remote_code=request.trust_remote_code,
+            revision=self.request.revision,
+            trust_remote_code=self.request.trust_remote_code,
             device=str(device),
-            dtype=request.dtype,
-            device_map=request.device_map,
-            stack=request.stack,
+            dtype=self.request.dtype,
+            device_map=self.request.device_map,
+            stack=self.request.stack,
         )
-        self.name = self.model.name
-        self.n_layers = self.model.n_layers
-        self.context = self.model.context
+
+    @cached_property
+    def n_layers(self) -> int:  # type: ignore[override]  # nobody writes it
+        return self.model.n_layers
+
+    @cached_property
+    def context(self) -> int | None:  # type: ignore[override]
+        return self.model.context
 
     def sha256(self) -> str | None:
         return None if self.checkpoint is None else self.checkpoint.sha256()
@@ -68,6 +85,8 @@ class TransformersSubject(Subject):
 
     def _verified(self, sequence: Sequence, layers: Collection[int]) -> dict[int, str]:
         """What there is to say of each layer; an error if one differs."""
+        from posviz.models.huggingface import verify
+
         said = {}
         for layer, difference in verify(self.model, sequence.ids, layers):
             said[layer] = (
