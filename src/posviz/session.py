@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from threading import Thread
 from typing import Any
 
@@ -21,6 +21,7 @@ from posviz.subjects import Seen, Subject, is_bias_alone, layer_index, method_of
 
 # What only decides which part of a run is shown; requests that differ in nothing else share the run.
 SHOWN = {"quantity", "layer", "heads", "mask", "reduce"}
+KEPT_BYTES = 128 * 2**20
 Key = tuple[Any, ...]
 
 
@@ -30,6 +31,7 @@ class _Run:
     sequence: Any
     seen: dict[int, Seen]
     digest: Future[str | None]
+    folded: dict[Key, HeadStack] = field(default_factory=dict)
 
 
 class Session:
@@ -57,12 +59,27 @@ class Session:
             raise MethodError(
                 f"{seen.title} adds no bias to the scores; ask for --quantity scores, content or attention"
             )
-        meta = self._meta(request, run, seen, quantity, index)
+        stack = self._folded(run, index, quantity, folding, heads)
+        facts = self._meta(request, run, seen, quantity, index)
+        stack = replace(stack, meta=Awaited({**facts, **stack.meta}, sha256=run.digest))
+        _check_finite(stack)
+        return stack
+
+    def _folded(
+        self, run: _Run, index: int, quantity: str, folding: Folding, heads: tuple[int, ...] | None
+    ) -> HeadStack:
+        """The numbers alone; kept, as far as there is room, where another request may show them in another way."""
         ids = None if run.sequence is None else run.sequence.ids
         tokens = () if run.sequence is None else run.sequence.tokens
-        stack = fold(seen.rows, quantity, folding, heads=heads, token_ids=ids, tokens=tokens, meta=meta)
-        _check_finite(stack)
-        return replace(stack, meta=Awaited(stack.meta, sha256=run.digest))
+        several = len(self.requests) > 1
+        key = (index, quantity, folding)
+        stack = run.folded.get(key)
+        if stack is None:
+            wanted = None if several else heads
+            stack = fold(run.seen[index].rows, quantity, folding, heads=wanted, token_ids=ids, tokens=tokens)
+            if several and sum(s.values.nbytes for s in run.folded.values()) + stack.values.nbytes <= KEPT_BYTES:
+                run.folded[key] = stack
+        return stack if heads is None else stack.select(heads)
 
     def _run(self, request: CaptureRequest) -> _Run:
         key = self._run_key(request)

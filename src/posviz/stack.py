@@ -59,6 +59,9 @@ class HeadStack:
         if self.ranges is not None:
             return self.ranges
         flat = self.values.reshape(len(self.heads), -1)
+        ends = np.stack([np.fmin.reduce(flat, axis=1), np.fmax.reduce(flat, axis=1)], axis=1)  # NaN is passed over
+        if not np.isinf(ends).any():
+            return ends
         finite = np.isfinite(flat)
         low = np.where(finite, flat, np.inf).min(axis=1)
         high = np.where(finite, flat, -np.inf).max(axis=1)
