@@ -30,7 +30,8 @@ def main() -> None:
     every = [*claims.of_commands(), *claims.of_scale()]
     results = table.as_json(measured, every)
     asked.out.write_text(json.dumps(results, indent=2) + "\n")
-    subprocess.run([sys.executable, "-m", "benchmarks.scale", asked.out, asked.out.with_name("scale.png")], check=True)
+    plot = [sys.executable, "-m", "benchmarks.scale", asked.out, asked.out.with_name("scale.png")]
+    subprocess.run(plot, check=True, cwd=HERE.parent)
     print(table.told_machine(results["machine"]), table.table(measured), sep="\n\n", end="\n\n")
     for claim in every:
         print(claim.told(measured))
@@ -83,7 +84,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="how often each command is measured (default 3)")
     parser.add_argument("--folder", type=Path, help="where 6 GB of checkpoints find room for a while")
-    parser.add_argument("--out", type=Path, default=HERE / "results.json", help="the JSON; the plot goes beside it")
+    parser.add_argument("--out", type=lambda text: Path(text).resolve(), default=HERE / "results.json", help="the JSON; the plot goes beside it")
     return parser.parse_args()
 
 

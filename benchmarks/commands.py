@@ -79,7 +79,7 @@ def capture(folder: Path) -> list[str]:
 def make_checkpoints(folder: Path) -> list[str]:
     wanted = ["folders", "sparse", *(f"small:{method}" for method in (*PLAIN, *SEEING))]
     wanted += [f"long:{method}" for method in (*PLAIN, "rope", "cable")]
-    return [sys.executable, "-m", "benchmarks.checkpoints", str(folder), *wanted]
+    return [sys.executable, str(Path(__file__).with_name("checkpoints.py")), str(folder), *wanted]
 
 
 def _render(folder: Path) -> list[str]:
