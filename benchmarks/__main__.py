@@ -84,8 +84,10 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="how often each command is measured (default 3)")
     parser.add_argument("--folder", type=Path, help="where 6 GB of checkpoints find room for a while")
-    parser.add_argument("--out", type=lambda text: Path(text).resolve(), default=HERE / "results.json", help="the JSON; the plot goes beside it")
-    return parser.parse_args()
+    parser.add_argument("--out", type=Path, default=HERE / "results.json", help="the JSON; the plot goes beside it")
+    asked = parser.parse_args()
+    asked.out = asked.out.resolve()
+    return asked
 
 
 def _say(what: str) -> None:
