@@ -40,7 +40,10 @@ def test_a_configuration_can_say_it_and_nonsense_is_refused(tmp_path: Path) -> N
 @pytest.mark.parametrize(("gelu", "module"), [("exact", torch.nn.GELU()), ("tanh", torch.nn.GELU("tanh"))])
 def test_the_mlp_computes_what_the_name_says(gelu: str, module: torch.nn.Module) -> None:
     mlp = MLP(config_of("kerple", gelu=gelu))
-    x = 3 * torch.randn(5, 12, generator=torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(0)
+    for parameter in mlp.parameters():  # a module alone is not initialised: the model is, as a whole
+        torch.nn.init.normal_(parameter, generator=generator)
+    x = 3 * torch.randn(5, 12, generator=generator)
     torch.testing.assert_close(mlp(x), mlp.c_proj(module(mlp.c_fc(x))), rtol=0, atol=0)
 
 

@@ -92,7 +92,7 @@ def test_a_stored_capture_can_be_inspected(kerple: Path, tmp_path: Path, posviz:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--head", 0], "there is no head 0; the layer has heads 1 to 12"),
+        (["--head", 0], "there is no head 0; the stack has heads 1 to 12"),
         (["--head", 13], "there is no head 13"),
         (["--layer", "last"], "layer 'last'; expected a number from 1"),
         (["--sort", "reech"], "unknown number 'reech'; did you mean 'reach"),

@@ -193,8 +193,10 @@ function connect() {
     if (event.target === byId("large")) byId("large").close(); // the backdrop
   });
   byId("large").addEventListener("close", () => {
-    panels[large.index].canvas.closest("button").focus();
+    const button = panels[large.index].canvas.closest("button");
     large = null;
+    button.focus();
+    requestAnimationFrame(() => button.focus()); // the browser may give the focus back to the head that was opened
   });
   window.addEventListener("resize", fitLarge);
 }
