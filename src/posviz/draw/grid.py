@@ -44,6 +44,9 @@ def draw_grid(stack: HeadStack, look: Look = Look()) -> Figure:  # noqa: B008 - 
             draw_panel(figure, layout, index, stack, cmap, norm)
             if norm is not None:
                 draw_bar(figure, layout, layout.bars[index], cmap, norm)
+        for axes in figure.axes:  # which have no labels, so matplotlib need not measure all ticks to find them a place
+            axes.xaxis.set_label_coords(0.5, 0)
+            axes.yaxis.set_label_coords(0, 0.5)
         _write_around(figure, layout, title, footer)
     return figure
 
@@ -61,7 +64,7 @@ def draw_panel(
 ) -> None:
     axes = _framed(figure, layout, layout.panels[index])
     values = stack.values[index]
-    axes.set_title(f"Head {stack.heads[index]}")
+    axes.set_title(f"Head {stack.heads[index]}", y=1.0)  # where it would be, too, if matplotlib looked for ticks there
     # Coloured here rather than by matplotlib, which would resample the values first and round them on the way.
     colours = cmap(norm(values) if norm is not None else np.full(values.shape, np.nan), bytes=True)
     down, right = values.shape[0] * stack.cell, values.shape[1] * stack.cell
