@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -24,6 +25,7 @@ from posviz.errors import PosvizError
 from posviz.startup import be_brisk
 
 Job = Callable[[], Any]
+IDLE_SECONDS = 0.1  # without a job: then a new process has time to get ready for one
 _spawn = multiprocessing.get_context("spawn")  # a fork would copy torch's threads in an unknown state
 
 
@@ -69,6 +71,7 @@ class Processes(Executor):
         """Give one process its jobs, in a thread of this process."""
         if hasattr(signal, "pthread_sigmask"):  # what we start inherits this: Ctrl-C is for this process alone
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        worker.start()
         while (task := self._queue.get()) is not None:
             job, future = task
             if not future.set_running_or_notify_cancel():
@@ -108,7 +111,7 @@ def _cause(code: int | None) -> str:
 
 
 class _Worker:
-    """One process, started when it is first needed, and our end of its pipe."""
+    """One process, started again when it is needed after its death, and our end of its pipe."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
@@ -119,7 +122,7 @@ class _Worker:
     def do(self, job: Job) -> Any:
         """What the job returns or raises; `_Died` if the process dies of it."""
         message = pickle.dumps(job, protocol=5)  # a job that cannot be sent is no reason to start a process
-        process, pipe = self._started()
+        process, pipe = self.start()
         if self.killed:
             process.kill()
         try:
@@ -132,7 +135,7 @@ class _Worker:
             raise outcome
         return outcome
 
-    def _started(self) -> tuple[BaseProcess, Connection]:
+    def start(self) -> tuple[BaseProcess, Connection]:
         if self._process is None or self._pipe is None:
             self._pipe, theirs = _spawn.Pipe()
             # A daemon ends with us even where nobody calls `shutdown`.
@@ -185,12 +188,20 @@ def _work(pipe: Connection, threads: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     be_brisk()
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # before torch is imported
+    if not pipe.poll(IDLE_SECONDS):
+        _get_ready()
     while True:
         try:
             message = pipe.recv_bytes()
             pipe.send_bytes(_answer(message))
         except (EOFError, OSError):
             return
+
+
+def _get_ready() -> None:
+    """Import what every figure needs, while another process runs the model that there will be figures of."""
+    for name in ("matplotlib.figure", "matplotlib.backends.backend_agg", "posviz.draw.grid", "posviz.outputs.png"):
+        import_module(name)
 
 
 def _answer(message: bytes) -> bytes:
