@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from posviz.startup import settle
+
 # Inches. Twelve heads are 3 x 4 tiles of 4 inches, a figure of 12 x 16; every other number of heads has the same tiles.
 TILE = 4.0
 PANEL_LEAST, PANEL_MOST = 2.57, 2.77  # the heatmap's longer side; room to choose a resolution that suits its cells
@@ -57,6 +59,7 @@ def paper_style() -> Iterator[None]:
     """matplotlib's defaults and `SETTINGS` inside the block, whatever the user's own settings are."""
     import matplotlib
 
+    settle()  # figures come and go; what was imported for them stays
     with matplotlib.rc_context():
         current: Any = matplotlib.rcParams
         defaults: Any = matplotlib.rcParamsDefault
