@@ -164,7 +164,7 @@ def capture_group(figures: Sequence[Figure]) -> list[Result | list[HeadStack]]:
             found.append(Result(figure.name, "failed", reason(error)))
             continue
         room -= sum(stack.values.nbytes for stack in stacks)
-        here = room < 0 or figure is figures[-1]  # the last one keeps this process busy
+        here = room < 0 or len(figures) == 1  # nobody else is waiting for it
         found += draw(figure, stacks) if here else [stacks]
     return found
 
