@@ -13,6 +13,7 @@ from posviz.recipe import recipe_of
 from posviz.stack import HeadStack
 
 if TYPE_CHECKING:
+    from posviz.draw.grid import Sheet
     from posviz.draw.look import Look
     from posviz.session import Session
 
@@ -39,8 +40,8 @@ def captures_of(request: RenderRequest) -> list[CaptureRequest]:
     return [replace(asked, seq_len=length) for length in parse_lengths(request.extrapolate)]
 
 
-def write(request: RenderRequest, stacks: Sequence[HeadStack]) -> list[Path]:
-    """Draw the stacks into every file that the request names."""
+def write(request: RenderRequest, stacks: Sequence[HeadStack], sheet: Sheet | None = None) -> list[Path]:
+    """Draw the stacks into every file that the request names; a sheet makes several figures quicker."""
     import matplotlib.figure  # noqa: F401  (the recipe waits for the checkpoint's hash, which is being worked out)
 
     from posviz import outputs
@@ -49,7 +50,7 @@ def write(request: RenderRequest, stacks: Sequence[HeadStack]) -> list[Path]:
     recipe = recipe_of("render", request, stacks[0])
     paths = paths_of(request, stacks[0])
     if request.extrapolate is None:
-        return outputs.save_all(stacks[0], look, paths, recipe)
+        return outputs.save_all(stacks[0], look, paths, recipe, sheet)
     from posviz.draw.extrapolate import draw_extrapolation
 
     trained = stacks[0].meta.get("context")

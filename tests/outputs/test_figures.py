@@ -59,8 +59,8 @@ def test_several_files_are_one_drawing(stack: HeadStack, tmp_path: Path, monkeyp
     from posviz.draw import grid
 
     drawn = []
-    draw = grid.draw_grid
-    monkeypatch.setattr(grid, "draw_grid", lambda *given: drawn.append(1) or draw(*given))
+    draw = grid.Sheet.draw
+    monkeypatch.setattr(grid.Sheet, "draw", lambda *given: drawn.append(1) or draw(*given))
     paths = [tmp_path / f"fig.{suffix}" for suffix in (*SUFFIXES, "png")]
     assert outputs.save_all(stack, Look(), paths, {}) == paths
     assert drawn == [1]

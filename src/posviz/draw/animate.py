@@ -11,7 +11,7 @@ import numpy as np
 
 from posviz.draw.colours import colour_map
 from posviz.draw.compare import require_same_heads
-from posviz.draw.grid import draw_grid
+from posviz.draw.grid import Sheet
 from posviz.draw.look import Look
 from posviz.draw.prepare import coarser, over_one_range
 from posviz.errors import OutputError
@@ -37,17 +37,18 @@ def save_animation(
         raise OutputError(f"frames of {' and '.join(map(str, lengths))} positions; expected one length for all of them")
     palette = _palette(look)
     small = [coarser(stack, MOST_CELLS) for stack in over_one_range(stacks, look.log)]
-    frames = [_frame(stack, label, look, palette) for stack, label in zip(small, labels, strict=True)]
+    sheet = Sheet()
+    frames = [_frame(sheet, stack, label, look, palette) for stack, label in zip(small, labels, strict=True)]
     durations = [round(1000 * SECONDS)] * (len(frames) - 1) + [round(1000 * LAST_SECONDS)]
     return gif.write(frames, durations, path, recipe)
 
 
-def _frame(stack: HeadStack, label: str, look: Look, palette: Image) -> Image:
+def _frame(sheet: Sheet, stack: HeadStack, label: str, look: Look, palette: Image) -> Image:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
 
     title = f"{look.title}\n{label}" if look.title else label
-    canvas: Any = FigureCanvasAgg(draw_grid(stack, replace(look, title=title, dpi=look.dpi or DPI)))
+    canvas: Any = FigureCanvasAgg(sheet.draw(stack, replace(look, title=title, dpi=look.dpi or DPI)))
     canvas.draw()
     picture = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3])
     return picture.quantize(palette=palette, dither=Image.Dither.NONE)

@@ -15,6 +15,7 @@ from posviz.stack import HeadStack
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from posviz.draw.grid import Sheet
     from posviz.draw.look import Look
 
 FIGURES = {".png": "png", ".pdf": "pdf", ".svg": "svg"}  # suffix -> module with write() and read()
@@ -40,8 +41,10 @@ def save(stack: HeadStack, look: Look, path: Path, recipe: Mapping[str, Any]) ->
     return save_all(stack, look, [path], recipe)[0]
 
 
-def save_all(stack: HeadStack, look: Look, paths: Sequence[Path], recipe: Mapping[str, Any]) -> list[Path]:
-    """The same drawing as several files; the figure is drawn once."""
+def save_all(
+    stack: HeadStack, look: Look, paths: Sequence[Path], recipe: Mapping[str, Any], sheet: Sheet | None = None
+) -> list[Path]:
+    """The same drawing as several files; the figure is drawn once, on a sheet that may have been used before."""
     paths = [can_write(path) for path in paths]
     figure = None
     for path in paths:
@@ -49,9 +52,9 @@ def save_all(stack: HeadStack, look: Look, paths: Sequence[Path], recipe: Mappin
             _module(path).save_page(stack, path, look, recipe)
             continue
         if figure is None:
-            from posviz.draw.grid import draw_grid
+            from posviz.draw.grid import Sheet
 
-            figure = draw_grid(stack, look)
+            figure = (sheet or Sheet()).draw(stack, look)
         save_figure(figure, path, recipe)
     return paths
 
