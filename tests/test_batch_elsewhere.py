@@ -15,7 +15,7 @@ from batch_cases import HereWithContext, checkpoint, figure, of, project_in, who
 
 from posviz import batch, render
 from posviz.batch import Result, anchored, draw_batch, up_to_date
-from posviz.executors import Place
+from posviz.executors import Here, Place
 from posviz.options import RenderRequest
 
 
@@ -80,6 +80,32 @@ def test_a_group_beyond_the_bound_draws_for_itself(tmp_path: Path, monkeypatch: 
     assert sorted(path.name for path in tmp_path.glob("*.png")) == ["2.png", "3.png"]
 
 
+def test_stacks_left_in_a_folder_are_drawn_and_gone(tmp_path: Path) -> None:
+    path, folder = str(checkpoint(tmp_path / "cable.safetensors", "cable")), tmp_path / "left"
+    folder.mkdir()
+    most = 0
+
+    class Watching(Here):
+        def submit(self, *job: Any, **options: Any) -> Future[Any]:
+            nonlocal most
+            most = max(most, len(list(folder.iterdir())))
+            assert len(pickle.dumps(job)) < 10_000  # no numbers
+            return super().submit(*job, **options)
+
+    @contextmanager
+    def with_folder(_: int) -> Iterator[Place]:
+        yield Place(Watching(), 2, folder)
+
+    figures = [figure(f"l{n}", tmp_path / f"{n}.png", ckpt=path, layer=n) for n in (1, 2)]
+    assert {result.status for result in draw_batch(figures, with_folder, lambda _: None)} == {"done"}
+    assert most == 2
+    assert not list(folder.iterdir())
+    for each in figures:
+        alone = figure("alone", tmp_path / "alone.png", ckpt=path, layer=each.request.layer).request
+        render.write(alone, render.stacks_of(alone))
+        assert (tmp_path / "alone.png").read_bytes() == each.request.out[0].read_bytes()
+
+
 def test_only_so_much_is_under_way_at_a_time(tmp_path: Path) -> None:
     most = 0
 
@@ -111,7 +137,7 @@ def test_threads_of_one_process_draw_one_after_the_other(tmp_path: Path, monkeyp
     at_work: list[str] = []
     most = 0
 
-    def write(request: RenderRequest, _: object) -> None:
+    def write(request: RenderRequest, *_: object) -> None:
         nonlocal most
         at_work.append(request.ckpt or "")
         most = max(most, len(at_work))

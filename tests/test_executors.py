@@ -31,6 +31,8 @@ def test_here_runs_at_once_and_keeps_errors_for_the_asker() -> None:
 def test_processes_do_jobs_elsewhere_and_hand_back_what_came_of_them() -> None:
     with place(2, 10) as two:
         assert two.width == 2
+        assert two.folder is not None
+        (two.folder / "left").touch()
         pool = two.executor
         assert list(pool.map(jobs.double, [1, 2, 3])) == [2, 4, 6]
         assert pool.submit(jobs.process_id).result() != os.getpid()
@@ -43,6 +45,7 @@ def test_processes_do_jobs_elsewhere_and_hand_back_what_came_of_them() -> None:
         with pytest.raises(Exception, match="pickle"):
             pool.submit(lambda: None).result()
         assert pool.submit(jobs.double, 21).result() == 42
+    assert not two.folder.exists()
     with pytest.raises(RuntimeError, match="after shutdown"):
         pool.submit(jobs.double, 1)
 

@@ -8,15 +8,20 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from posviz.errors import PosvizError
 from posviz.executors import Place
 from posviz.leftovers import sweep
+from posviz.lending import Lent, borrowed, lend
 from posviz.manifest import Figure
 from posviz.options import RenderRequest
 from posviz.stack import HeadStack
+
+if TYPE_CHECKING:
+    from posviz.draw.grid import Sheet
 
 Report = Callable[["Result"], None]
 OpenPlace = Callable[[int], AbstractContextManager[Place]]  # where so many figures are drawn
@@ -83,7 +88,7 @@ class Batch:
         while self.waiting or self.pending:
             while self.waiting and len(self.pending) < self.place.width:
                 group = self.waiting.popleft()
-                self.submit(group, capture_group, [anchored(figure) for figure in group])
+                self.submit(group, capture_group, [anchored(figure) for figure in group], self.place.folder)
             done, _ = wait(self.pending, timeout=LOOK_AFTER, return_when=FIRST_COMPLETED)
             for future in done:
                 self.take(self.pending.pop(future), future)
@@ -149,14 +154,17 @@ def anchored(figure: Figure) -> Figure:
 # -- what runs where the executor puts it ------------------------------------------------------------------------------
 
 
-def capture_group(figures: Sequence[Figure]) -> list[Result | list[HeadStack]]:
-    """For each figure of one model its stacks, to be drawn by whoever is free, or else the result at once."""
+def capture_group(figures: Sequence[Figure], folder: Path | None = None) -> list[Any]:
+    """For each figure of one model its stacks, to be drawn by whoever is free, or else the result at once.
+
+    Stacks are left in the folder, if there is one that all can reach.
+    """
     from posviz.render import captures_of, stacks_of
     from posviz.session import Session
 
     session = Session([capture for figure in figures for capture in captures_of(figure.request)])
     room = HANDED_OVER
-    found: list[Result | list[HeadStack]] = []
+    found: list[Any] = []
     for figure in figures:
         try:
             stacks = stacks_of(figure.request, session)
@@ -165,20 +173,28 @@ def capture_group(figures: Sequence[Figure]) -> list[Result | list[HeadStack]]:
             continue
         room -= sum(stack.values.nbytes for stack in stacks)
         here = room < 0 or len(figures) == 1  # nobody else is waiting for it
-        found += draw(figure, stacks) if here else [stacks]
+        found += draw(figure, stacks) if here else [lend(stacks, folder)]
     return found
 
 
-def draw(figure: Figure, stacks: Sequence[HeadStack]) -> list[Result | list[HeadStack]]:
+def draw(figure: Figure, given: Sequence[HeadStack] | Lent) -> list[Result]:
     """Draw and write one figure."""
     from posviz.render import write
 
     try:
-        with _drawing:
-            write(figure.request, stacks)
+        with borrowed(given) as stacks, _drawing:
+            write(figure.request, stacks, _sheet())
+            return [Result(figure.name, "done", notes=tuple(stacks[-1].meta.get("notes", ())))]
     except Exception as error:  # one figure's trouble is its own
         return [Result(figure.name, "failed", reason(error))]
-    return [Result(figure.name, "done", notes=tuple(stacks[-1].meta.get("notes", ())))]
+
+
+@cache
+def _sheet() -> Sheet:
+    """The sheet that this process draws on."""
+    from posviz.draw.grid import Sheet
+
+    return Sheet()
 
 
 def up_to_date(figure: Figure) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError  # another class before Python 3.11
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from posviz.errors import PosvizError
@@ -26,6 +28,7 @@ class Place:
 
     executor: Executor
     width: int  # how many jobs it works on at a time
+    folder: Path | None = None  # where all its processes can leave something for each other
     lost: Callable[[], str | None] = lambda: None  # why it will never answer, if so
 
 
@@ -62,8 +65,12 @@ def place(jobs: int | None, figures: int, scheduler: str | None = None) -> Itera
     from posviz.processes import Processes
 
     # One process often runs a model while the others wait for its figures; threads that wait do not spin.
-    with Processes(count, threads=max(cores() // count, min(cores(), FEW_THREADS))) as pool:
-        yield Place(pool, count)
+    threads = max(cores() // count, min(cores(), FEW_THREADS))
+    with (
+        tempfile.TemporaryDirectory(prefix="posviz-", ignore_cleanup_errors=True) as folder,
+        Processes(count, threads) as pool,
+    ):
+        yield Place(pool, count, Path(folder))
 
 
 def helpful(figures: int) -> int:
@@ -92,7 +99,7 @@ def _dask(address: str) -> Iterator[Place]:
     with _quiet():
         try:
             executor = client.get_executor(pure=False)
-            yield Place(executor, width, lambda: None if client.status == "running" else gone)
+            yield Place(executor, width, lost=lambda: None if client.status == "running" else gone)
         finally:
             client.close(timeout=1)
 
