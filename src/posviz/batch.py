@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from posviz.draw.grid import Sheet
 
 Report = Callable[["Result"], None]
+Job = partial[list[Any]]  # a result, or stacks still to be drawn, for each of its figures
 OpenPlace = Callable[[int], AbstractContextManager[Place]]  # where so many figures are drawn
 
 HANDED_OVER = 256 * 2**20  # bytes of stacks that a group leaves to others to draw; what is beyond it draws itself
@@ -80,15 +81,17 @@ class Batch:
     def __init__(self, place: Place, finish: Report, keep_going: bool) -> None:
         self.place, self.finish, self.keep_going = place, finish, keep_going
         self.failed = False
-        self.waiting: deque[list[Figure]] = deque()
+        self.waiting: deque[tuple[list[Figure], Job]] = deque()
         self.pending: dict[Future[Any], list[Figure]] = {}
 
     def run(self, groups: Iterable[list[Figure]]) -> None:
-        self.waiting.extend(groups)
+        for group in groups:
+            job = partial(capture_group, [anchored(figure) for figure in group], self.place.folder)
+            self.waiting.append((group, job))
         while self.waiting or self.pending:
             while self.waiting and len(self.pending) < self.place.width:
-                group = self.waiting.popleft()
-                self.submit(group, capture_group, [anchored(figure) for figure in group], self.place.folder)
+                figures, job = self.waiting.popleft()
+                self.pending[self.place.executor.submit(job.func, *job.args)] = figures
             done, _ = wait(self.pending, timeout=LOOK_AFTER, return_when=FIRST_COMPLETED)
             for future in done:
                 self.take(self.pending.pop(future), future)
@@ -96,9 +99,6 @@ class Batch:
                 self.drop([future for future in self.pending if future.cancel()], "not tried", GIVEN_UP)
             if lost := self.place.lost():
                 self.drop(list(self.pending), "failed", lost)
-
-    def submit(self, figures: list[Figure], job: Callable[..., Any], *args: Any) -> None:
-        self.pending[self.place.executor.submit(job, *args)] = figures
 
     def take(self, figures: list[Figure], future: Future[Any]) -> None:
         """A job is over: for each of its figures there is a result, or stacks that are still to be drawn."""
@@ -109,6 +109,7 @@ class Batch:
             outcomes = [Result(figure.name, "failed", why) for figure in figures]
         except Exception as error:
             outcomes = [Result(figure.name, "failed", reason(error)) for figure in figures]
+        to_draw: list[tuple[list[Figure], Job]] = []
         for figure, outcome in zip(figures, outcomes, strict=True):
             if isinstance(outcome, Result):
                 self.failed |= outcome.status == "failed"
@@ -116,11 +117,13 @@ class Batch:
             elif self.failed and not self.keep_going:
                 self.finish(Result(figure.name, "not tried", GIVEN_UP, figure.request.out))
             else:
-                self.submit([figure], draw, anchored(figure), outcome)
+                to_draw.append(([figure], partial(draw, anchored(figure), outcome)))
+        self.waiting.extendleft(reversed(to_draw))  # before other models are run: their stacks take room
 
     def drop(self, futures: list[Future[Any]], state: str, why: str) -> None:
         """Leave out these jobs, and all that were not handed out yet."""
-        left = [figure for group in (*map(self.pending.pop, futures), *self.waiting) for figure in group]
+        groups = [*map(self.pending.pop, futures), *(figures for figures, _ in self.waiting)]
+        left = [figure for group in groups for figure in group]
         self.waiting.clear()
         for figure in left:
             self.finish(Result(figure.name, state, why, figure.request.out))

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -92,7 +93,7 @@ def test_ctrl_c_ends_it_with_one_line_and_nothing_half_written(jobs: int, tmp_pa
     until(lambda: len(times(out)) >= 2, process)
     signal_group(process, signal.SIGINT)
     said, told = process.communicate(timeout=LONG)
-    assert process.returncode == 130
+    assert process.returncode == 130, told
     assert said == ""
     *progress, last = told.splitlines()
     count = len(progress)
@@ -100,6 +101,26 @@ def test_ctrl_c_ends_it_with_one_line_and_nothing_half_written(jobs: int, tmp_pa
     assert last == f"posviz: stopped after {count} of 20 figures; the same command draws the others"
     assert all(whole(file) for file in out.iterdir())
     assert not list(out.glob(".*"))
+
+
+def test_ctrl_c_counts_even_where_python_cannot_raise_it(
+    posviz: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While an object is let go, of which a figure has thousands, an exception goes nowhere."""
+    from posviz import render
+
+    class Unlucky:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    written = []
+    monkeypatch.setattr(render, "write", lambda request, *_: written.append((request.ckpt, Unlucky())[0]))
+    before = signal.getsignal(signal.SIGINT), sys.unraisablehook
+    ran = posviz("batch", twenty(tmp_path), "--jobs", 1)
+    assert (ran.code, ran.out) == (130, "")
+    assert ran.err.splitlines()[1:] == ["posviz: stopped after 1 of 20 figures; the same command draws the others"]
+    assert len(written) == 1
+    assert (signal.getsignal(signal.SIGINT), sys.unraisablehook) == before
 
 
 def test_a_worker_that_is_killed_loses_no_figure(tmp_path: Path) -> None:

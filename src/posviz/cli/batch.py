@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from posviz.cli import app
+from posviz.cli._interrupt import interruptible
 
 if TYPE_CHECKING:
     from posviz.batch import Result
@@ -64,19 +65,20 @@ def _draw(
     from posviz.executors import place
 
     finished = 0
-    with _progress(len(figures)) as show:
+    try:
+        with _progress(len(figures)) as show, interruptible() as go_on:
 
-        def report(result: Result) -> None:
-            nonlocal finished
-            finished += 1
-            show(result)
+            def report(result: Result) -> None:
+                nonlocal finished
+                finished += 1
+                show(result)
+                go_on()
 
-        try:
             return draw_batch(
                 figures, lambda count: place(jobs, count, scheduler), report, force=force, keep_going=keep_going
             )
-        except KeyboardInterrupt:
-            pass
+    except KeyboardInterrupt:
+        pass
     done = f"stopped after {finished} of {len(figures)} figures"
     typer.echo(f"posviz: {done}; the same command draws the others", err=True)
     raise typer.Exit(130)
