@@ -69,6 +69,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
+def test_half_precision_is_named_where_it_is_too_coarse_to_verify(folder: Path, tmp_path: Path, posviz: Run) -> None:
+    words = ("capture", "--ckpt", folder / "llama", "--seq-len", 40, "--verify", "--out", tmp_path / "x.npz")
+    refused(posviz(*words, "--dtype", "bfloat16"), "expected at most 0.0001", "runs in bfloat16", "--dtype float32")
+    assert posviz(*words, "--dtype", "float32").code == 0
+
+
 def test_a_folder_is_drawn_by_its_own_code_and_verified(folder: Path, tmp_path: Path, posviz: Run) -> None:
     out = tmp_path / "x.npz"
     ran = posviz("capture", "--ckpt", folder / "llama", "--seq-len", 40, "--verify", "--out", out)

@@ -83,6 +83,10 @@ class TransformersSubject(Subject):
         notes = found.notes if checked is None else (*found.notes, checked)
         return Seen(found, found.method, found.title, found.additive, notes)
 
+    def _coarse(self) -> str:
+        dtype = str(self.model.model.dtype).removeprefix("torch.")
+        return "" if dtype in ("float32", "float64") else f"; it runs in {dtype}, so try --dtype float32"
+
     def _verified(self, sequence: Sequence, layers: Collection[int]) -> dict[int, str]:
         """What there is to say of each layer; an error if one differs."""
         from posviz.models.huggingface import verify
@@ -94,5 +98,7 @@ class TransformersSubject(Subject):
                 f"at most {difference:.1e}"
             )
             if not difference <= TOLERANCE:
-                raise PosvizError(f"{said[layer].removeprefix('verified: ')}; expected at most {TOLERANCE:g}")
+                raise PosvizError(
+                    f"{said[layer].removeprefix('verified: ')}; expected at most {TOLERANCE:g}{self._coarse()}"
+                )
         return said
