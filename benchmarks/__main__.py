@@ -87,6 +87,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=HERE / "results.json", help="the JSON; the plot goes beside it")
     asked = parser.parse_args()
     asked.out = asked.out.resolve()
+    asked.out.parent.mkdir(parents=True, exist_ok=True)  # now, not after six minutes
     return asked
 
 
