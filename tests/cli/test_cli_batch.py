@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
@@ -121,6 +122,22 @@ def test_ctrl_c_counts_even_where_python_cannot_raise_it(
     assert ran.err.splitlines()[1:] == ["posviz: stopped after 1 of 20 figures; the same command draws the others"]
     assert len(written) == 1
     assert (signal.getsignal(signal.SIGINT), sys.unraisablehook) == before
+
+
+def test_ctrl_c_while_a_figure_is_told_comes_after_it(
+    posviz: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Slow(io.StringIO):
+        def write(self, text: str) -> int:
+            if text.startswith("[2/20]"):
+                signal.raise_signal(signal.SIGINT)
+            return super().write(text)
+
+    monkeypatch.setattr(sys, "stderr", Slow())
+    assert posviz("batch", twenty(tmp_path), "--jobs", 1).code == 130
+    first, second, last = sys.stderr.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert (first[:12], second[:12]) == ("[1/20] done:", "[2/20] done:")
+    assert last == "posviz: stopped after 2 of 20 figures; the same command draws the others"
 
 
 def test_a_worker_that_is_killed_loses_no_figure(tmp_path: Path) -> None:

@@ -1,45 +1,59 @@
-"""Ctrl-C that is never lost."""
+"""Ctrl-C that is never lost, and waits where it must."""
 
 from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 
-@contextmanager
-def interruptible() -> Iterator[Callable[[], None]]:
-    """Ctrl-C raises KeyboardInterrupt in the block as always; what it is given raises it again if it was lost.
+class Interrupt:
+    """Whether Ctrl-C was pressed."""
 
-    Python drops an exception that is raised while an object is let go or a weak reference dies, and says so on stderr.
+    def __init__(self) -> None:
+        self._asked = self._held = False
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """A block that is done to its end: Ctrl-C is raised after it, also one that was lost before."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        if self._asked:
+            raise KeyboardInterrupt
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        self._asked = True
+        if not self._held:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def interruptible() -> Iterator[Interrupt]:
+    """Ctrl-C raises KeyboardInterrupt in the block as always.
+
+    But Python drops an exception that is raised while an object is let go or a weak reference dies, and says so.
     Drawing is full of both.
     """
-    asked = False
+    interrupt = Interrupt()
     handler, hook = signal.getsignal(signal.SIGINT), sys.unraisablehook
-
-    def interrupted(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
-        raise KeyboardInterrupt
+    if handler is not signal.default_int_handler:  # somebody wants it ignored, or has a way of their own
+        yield interrupt
+        return
 
     def lost(what: Any) -> None:
         if not isinstance(what.exc_value, KeyboardInterrupt):
             hook(what)
 
-    def check() -> None:
-        if asked:
-            raise KeyboardInterrupt
-
-    if handler is not signal.default_int_handler:  # somebody wants it ignored, or has a way of their own
-        yield check
-        return
-    signal.signal(signal.SIGINT, interrupted)
+    signal.signal(signal.SIGINT, interrupt.handle)
     sys.unraisablehook = lost
     try:
-        yield check
+        yield interrupt
     finally:
         signal.signal(signal.SIGINT, handler)
         sys.unraisablehook = hook

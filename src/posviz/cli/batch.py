@@ -66,13 +66,13 @@ def _draw(
 
     finished = 0
     try:
-        with _progress(len(figures)) as show, interruptible() as go_on:
+        with _progress(len(figures)) as show, interruptible() as interrupt:
 
             def report(result: Result) -> None:
                 nonlocal finished
-                finished += 1
-                show(result)
-                go_on()
+                with interrupt.held():  # or the count would not be that of the lines
+                    finished += 1
+                    show(result)
 
             return draw_batch(
                 figures, lambda count: place(jobs, count, scheduler), report, force=force, keep_going=keep_going
