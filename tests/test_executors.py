@@ -14,7 +14,7 @@ import jobs
 import pytest
 from processes_cases import LONG, until
 
-from posviz import executors
+from posviz import executors, processes
 from posviz.errors import PosvizError
 from posviz.executors import Here, helpful, place
 from posviz.processes import Processes
@@ -148,6 +148,22 @@ def test_as_many_processes_as_help(monkeypatch: pytest.MonkeyPatch) -> None:
     assert helpful(100) == 1
     with place(None, 100) as here:
         assert isinstance(here.executor, Here)
+
+
+def test_no_more_processes_than_figures() -> None:
+    with place(5, 2) as two:
+        assert two.width == 2
+    with place(5, 1) as here:
+        assert isinstance(here.executor, Here)
+
+
+def test_processes_that_cannot_be_started_are_an_error_not_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cannot(self: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(processes._Worker, "start", cannot)
+    with Processes(2) as pool:
+        assert "Resource" in str(pool.submit(jobs.double, 1).exception(timeout=LONG))
 
 
 def test_what_is_refused() -> None:

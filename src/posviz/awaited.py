@@ -1,10 +1,27 @@
-"""Facts of which some are still being worked out by another thread."""
+"""What is still being worked out by another thread."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import Any
+from threading import Thread
+from typing import Any, TypeVar
+
+Found = TypeVar("Found")
+
+
+def meanwhile(call: Callable[[], Found]) -> Future[Found]:
+    """The result of a call in a thread that nobody waits for if the program ends before it does."""
+    future: Future[Found] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except Exception as error:
+            future.set_exception(error)
+
+    Thread(target=run, name="posviz-meanwhile", daemon=True).start()
+    return future
 
 
 class Awaited(Mapping[str, Any]):

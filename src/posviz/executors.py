@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError  # another class before Python 3.11
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from posviz.awaited import meanwhile
 from posviz.errors import PosvizError
 
 FEW_THREADS = 4  # of each process: so many more than cores cost a batch of many models 3%, and save one model 7%
@@ -58,7 +58,7 @@ def place(jobs: int | None, figures: int, scheduler: str | None = None) -> Itera
         with _dask(scheduler) as cluster:
             yield cluster
         return
-    count = jobs or helpful(figures)
+    count = min(jobs or helpful(figures), figures)
     if count == 1:
         yield Place(Here(), 1)
         return
@@ -110,16 +110,7 @@ def _connect(address: str) -> Future[Any]:
         import distributed
     except ImportError:
         raise PosvizError("--scheduler needs Dask; install it with: pip install 'posviz[cluster]'") from None
-    found: Future[Any] = Future()
-
-    def connect() -> None:
-        try:
-            found.set_result(distributed.Client(address, timeout=CONNECT_SECONDS))  # type: ignore[no-untyped-call]
-        except Exception as error:
-            found.set_exception(error)
-
-    threading.Thread(target=connect, daemon=True).start()
-    return found
+    return meanwhile(lambda: distributed.Client(address, timeout=CONNECT_SECONDS))  # type: ignore[no-untyped-call]
 
 
 @contextmanager

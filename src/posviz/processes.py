@@ -14,7 +14,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -71,7 +71,8 @@ class Processes(Executor):
         """Give one process its jobs, in a thread of this process."""
         if hasattr(signal, "pthread_sigmask"):  # what we start inherits this: Ctrl-C is for this process alone
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        worker.start()
+        with suppress(OSError):  # who cannot be started now is started for a job, which then says why not
+            worker.start()
         while (task := self._queue.get()) is not None:
             job, future = task
             if not future.set_running_or_notify_cancel():

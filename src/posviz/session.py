@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, fields, replace
-from threading import Thread
 from typing import Any
 
 import numpy as np
 
 from posviz import __version__
-from posviz.awaited import Awaited
+from posviz.awaited import Awaited, meanwhile
 from posviz.errors import MethodError, PosvizError, unknown_name
 from posviz.options import SEQUENCE, CaptureRequest, to_options
 from posviz.rows import QUANTITIES, Folding, fold
@@ -98,7 +97,7 @@ class Session:
         if key not in self._subjects:
             subject = open_subject(request)
             # Hashing needs no interpreter: it runs while we draw.
-            self._subjects[key] = subject, _meanwhile(subject.sha256)
+            self._subjects[key] = subject, meanwhile(subject.sha256)
         return self._subjects[key]
 
     def _run_key(self, request: CaptureRequest) -> Key:
@@ -130,20 +129,6 @@ class Session:
             "notes": notes,
             "options": to_options(request),
         }
-
-
-def _meanwhile(call: Callable[[], str | None]) -> Future[str | None]:
-    """The result of a call in a thread that nobody waits for if the program ends with an error before."""
-    future: Future[str | None] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call())
-        except Exception as error:
-            future.set_exception(error)
-
-    Thread(target=run, name="posviz-hash", daemon=True).start()
-    return future
 
 
 def model_key(request: CaptureRequest) -> Key:

@@ -9,7 +9,7 @@ import pytest
 
 from posviz import outputs
 from posviz.draw import grid
-from posviz.draw.grid import Sheet, draw_grid
+from posviz.draw.grid import Sheet, draw_grid, reduction_note
 from posviz.draw.look import Look
 from posviz.stack import HeadStack
 
@@ -28,6 +28,7 @@ def without(stack: HeadStack, head: int) -> HeadStack:
     return HeadStack(values, stack.heads)
 
 
+LONG = HeadStack(noise(8, heads=3).values, (1, 2, 3), meta={"seq_len": 8 * T, "reduce": "max"}, cell=8)
 IN_TURN = [
     (noise(0), Look()),
     (noise(1, scale=1e-7), Look()),  # a power of ten above the bars, and others than before
@@ -44,9 +45,11 @@ IN_TURN = [
     (noise(6, heads=3), Look(title="Two $x$")),
     (noise(6, heads=3, meta={"seq_len": T}), Look()),
     (HeadStack(noise(7, heads=3).values, (1, 2, 3), meta={"seq_len": 8 * T, "reduce": "max"}, cell=8), Look()),
-    (HeadStack(noise(8, heads=3).values, (1, 2, 3), meta={"seq_len": 8 * T, "reduce": "max"}, cell=8), Look()),
+    (LONG, Look()),
     (HeadStack(noise(8, heads=3).values, (1, 2, 3), meta={"seq_len": 8 * T, "reduce": "min"}, cell=8), Look()),
     (noise(9, heads=3), Look(dpi=300)),
+    (LONG, Look(title=reduction_note(LONG))),  # the same words above and below
+    (LONG, Look(title="Other words")),
 ]
 
 

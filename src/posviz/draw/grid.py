@@ -63,14 +63,17 @@ class Sheet:
                     show(figure.axes[index], index, stack, cmap, norm)
                     show_range(figure.axes[heads + index], cmap, norm)
             else:
-                figure = _new_grid(layout, stack, cmap, spans)
-            _write_around(figure, layout, title, footer)
+                figure = _new_grid(layout, stack, cmap, spans, footer)
+            if title:
+                _write_title(figure, layout, title)
         self._figure, self._like = figure, like if len(linear) == heads else None
         return figure
 
 
-def _new_grid(layout: Layout, stack: HeadStack, cmap: Colormap, spans: Sequence[Normalize | None]) -> Figure:
-    """All panels, and then a bar for each that has values."""
+def _new_grid(
+    layout: Layout, stack: HeadStack, cmap: Colormap, spans: Sequence[Normalize | None], footer: str
+) -> Figure:
+    """All panels, then a bar for each that has values, and the line below them."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=layout.inches(), dpi=layout.dpi, facecolor=style.BLANK)
@@ -82,6 +85,8 @@ def _new_grid(layout: Layout, stack: HeadStack, cmap: Colormap, spans: Sequence[
     for axes in figure.axes:  # which have no labels, so matplotlib need not measure all ticks to find them a place
         axes.xaxis.set_label_coords(0.5, 0)
         axes.yaxis.set_label_coords(0, 0.5)
+    if footer:
+        figure.text(0.5, layout.below / layout.height, footer, ha="center", va="center", fontsize=style.FOOTER_SIZE)
     return figure
 
 
@@ -170,10 +175,8 @@ def _title_lines(title: str | None, heads: int) -> list[str]:
     return [line for part in title.splitlines() for line in textwrap.wrap(part, int(width))]
 
 
-def _write_around(figure: Figure, layout: Layout, title: list[str], footer: str) -> None:
-    if title:
-        middle = (style.TITLE_ABOVE + len(title) * style.TITLE_LINE / 2) * layout.dpi
-        text = figure.suptitle("\n".join(title), y=1 - middle / layout.height, va="center", fontsize=style.TITLE_SIZE)
-        text.set_parse_math(False)  # a file name may hold a dollar
-    if footer and footer not in [text.get_text() for text in figure.texts]:
-        figure.text(0.5, layout.below / layout.height, footer, ha="center", va="center", fontsize=style.FOOTER_SIZE)
+def _write_title(figure: Figure, layout: Layout, title: list[str]) -> None:
+    """The title, or another one in its place."""
+    middle = (style.TITLE_ABOVE + len(title) * style.TITLE_LINE / 2) * layout.dpi
+    text = figure.suptitle("\n".join(title), y=1 - middle / layout.height, va="center", fontsize=style.TITLE_SIZE)
+    text.set_parse_math(False)  # a file name may hold a dollar
